@@ -1,0 +1,114 @@
+/**
+ * What a 9P server serves: the contract between the protocol (`server.ts`) and a tree.
+ *
+ * The server does everything that `intro(5)` prescribes for all trees alike: fids, tags, flush, walk rules, mode checks,
+ * entry borders of directory reads, counts and msize. A tree says only what its files are.
+ *
+ * Every method may answer at once or with a promise. Answer at once where possible: the server then replies without
+ * leaving the event-loop turn in which the request arrived.
+ */
+
+export type Maybe<T> = T | Promise<T>;
+
+/** `qid.type` bits, `stat(5)`. */
+export const QTDIR = 0x80;
+export const QTAPPEND = 0x40;
+export const QTFILE = 0;
+
+/** `mode` bits, `stat(5)`. */
+export const DMDIR = 0x80000000;
+export const DMAPPEND = 0x40000000;
+
+/** `open(5)` modes: the low two bits are the kind of access, the others are flags. */
+export const OREAD = 0;
+export const OWRITE = 1;
+export const ORDWR = 2;
+export const OEXEC = 3;
+export const OTRUNC = 0x10;
+export const ORCLOSE = 0x40;
+
+export interface Qid {
+  /** QTDIR, QTAPPEND … : the top byte of the mode. */
+  type: number;
+  /** Moves whenever the content does; u32. */
+  vers: number;
+  /** Unique for the life of the server and never used again; below 2^53. */
+  path: number;
+}
+
+/** A directory entry as `stat(5)` has it, less `type` and `dev`, which the codec sends as 0. */
+export interface Stat {
+  qid: Qid;
+  /** DMDIR | DMAPPEND | permission bits, as an unsigned 32-bit number. */
+  mode: number;
+  /** Seconds since 1970, u32. */
+  atime: number;
+  mtime: number;
+  /** Bytes; 0 for directories. */
+  length: number;
+  name: string;
+  uid: string;
+  gid: string;
+  muid: string;
+}
+
+/** The fields of a Twstat that are not "don't touch". All or nothing: check everything, then act. */
+export interface StatChange {
+  name?: string;
+  length?: number;
+  mode?: number;
+  mtime?: number;
+  atime?: number;
+}
+
+/** Who is at the other end of a connection, as far as the kernel vouches for it; `uname` and `aname` are only claims. */
+export interface Peer {
+  /** Counts connections; unique for the life of the server. */
+  connection: number;
+  /** From SO_PEERCRED on a unix socket. */
+  uid?: number;
+  pid?: number;
+  /** What the Tattach said; never trusted for identity. */
+  uname: string;
+  aname: string;
+}
+
+/** One request in the hands of a tree. */
+export interface Request {
+  readonly peer: Peer;
+  /** Aborted by Tflush, by the clunk of the fid and by the end of the connection. Made on first use: reading it costs. */
+  readonly signal: AbortSignal;
+}
+
+/** A file or directory that a fid can stand on. One object may serve any number of fids and connections. */
+export interface File {
+  readonly qid: Qid;
+  stat(): Maybe<Stat>;
+  /** Directories only: the child of that name, or undefined. Never called with ".." (see `parent`) or ".". */
+  walk?(name: string, request: Request): Maybe<File | undefined>;
+  /** Where ".." leads; the root has none and stays where it is. */
+  parent?(): File | undefined;
+  /** `mode` has been checked against the permission bits. Opening without doing anything more must be harmless. */
+  open(mode: number, request: Request): Maybe<OpenFile>;
+  /** Without it, Tcreate is "permission denied". The returned file is opened already. */
+  create?(name: string, perm: number, mode: number, request: Request): Maybe<{ file: File; open: OpenFile }>;
+  /** Without it, Tremove is "permission denied". The fid is clunked whatever happens. */
+  remove?(request: Request): Maybe<void>;
+  /** Without it, every change is "permission denied". An empty change (fsync) never gets here: the server answers it. */
+  wstat?(change: StatChange, request: Request): Maybe<void>;
+}
+
+/** How a fid's life ended: by Tclunk/Tremove, or because the connection did. */
+export type CloseReason = "clunk" | "dropped";
+
+/** What one Topen made. Belongs to one fid. Calls for one fid may overlap unless the tree serialises them itself. */
+export interface OpenFile {
+  /** At most `count` bytes from `offset`; empty = end of file. The result is copied into the reply before the call returns. */
+  read?(offset: number, count: number, request: Request): Maybe<Uint8Array>;
+  /** The number of bytes taken, never 0 for a non-empty write. `data` is only valid until the first await: copy what is kept. */
+  write?(offset: number, data: Uint8Array, request: Request): Maybe<number>;
+  /** Directories: the entries, taken once per rewind (offset 0). The server cuts them into messages. */
+  entries?(request: Request): Maybe<Stat[]>;
+  /** Its failure fails the Tclunk; the fid is gone all the same. */
+  close?(reason: CloseReason, request: Request): Maybe<void>;
+}

@@ -1,0 +1,150 @@
+/**
+ * What the tree shows: live sessions and agents, as the namespace sees them. Each is an actor with its store behind it; the files read
+ * these views and call these verbs, and know nothing else.
+ *
+ * Every method that changes something has checked everything before it changes anything, and has carried it out (durably, where the
+ * contract says so) when its promise resolves. It rejects with a Fault.
+ */
+
+/** `key=value` words of a create or cfg write, in the order given; a later one wins. `env.NAME` keys are still spelled so. */
+export type Keys = Map<string, string>;
+
+/** What a file's content depends on: when a topic is touched, `qid.vers` and `mtime` of its files move. */
+export type Topic =
+  | "state"
+  | "chat"
+  | "queue"
+  | "turn" // prompt.prev, reply, offset, context
+  | "usage" // cost, usage, ctxsz
+  | "cfg"
+  | "tools"
+  | "plan"
+  | "env"
+  | "name"
+  | "children"; // the list of agents
+
+export interface Stamp {
+  /** Counts changes; becomes `qid.vers`. */
+  vers: number;
+  /** Milliseconds since 1970. */
+  mtime: number;
+}
+
+/** An append-only text on disk. */
+export interface TextLog {
+  /** Bytes. */
+  readonly length: number;
+  /** At most `count` bytes from `offset`; empty at the end. Reads the disk synchronously (page cache) and never waits. */
+  read(offset: number, count: number): Uint8Array;
+}
+
+export interface LiveAgent {
+  readonly session: LiveSession;
+  readonly name: string;
+  /** First number of a block of qid paths that is this agent's alone; see `qidBlock`. */
+  readonly qid: number;
+  /** Milliseconds since 1970. */
+  readonly created: number;
+  /** True once the agent has been removed: its files do not exist any more. */
+  readonly removed: boolean;
+  stamp(topic: Topic): Stamp;
+
+  /** The one line of `state`, without newline. */
+  readonly state: string;
+  /** Counts changes of `state`. */
+  readonly changes: number;
+  /** Idle, and nothing about to start by itself. */
+  readonly settled: boolean;
+  /** Calls back after every change of `state` or `settled`, and when the agent is removed. Returns how to stop that. */
+  watch(listener: () => void): () => void;
+
+  /** A prompt: on disk, and the state has left idle (or the prompt waits behind a running turn), when this resolves. */
+  submit(text: string): Promise<void>;
+  /** Waits in the queue without starting a turn; durable when this resolves. */
+  enqueue(text: string): Promise<void>;
+  /** An agent verb of `ctl`, one line. */
+  ctl(line: string): Promise<void>;
+  /** A slash line typed into `prompt` (with its slash); the answer goes into chat as an info block. */
+  slash(line: string): Promise<void>;
+
+  readonly chat: TextLog;
+  /** The ring of transitions; `read` counts offsets from the first line ever, lines that fell out of the ring are skipped. */
+  readonly trace: TextLog;
+  promptPrev(): string;
+  queue(): readonly { id: string; text: string }[];
+  reply(): Promise<string>;
+  offset(): number;
+  cost(): string;
+  usage(): string;
+  ctxsz(): Promise<string>;
+  /** JSON lines. */
+  context(): Promise<string>;
+  systemPrompt(): Promise<string>;
+  /** Never asks the network; what is known so far. */
+  models(): string;
+  /** Names of loaded tools, sorted. */
+  tools(): readonly string[];
+  /** `NAME` loads, `-NAME` unloads; all or nothing. */
+  changeTools(words: readonly string[]): Promise<void>;
+  /** `key=value` lines, all keys, empty = unset. */
+  cfg(): string;
+  configure(keys: Keys): Promise<void>;
+  machine(): string;
+  mermaid(): string;
+  snapshot(): string;
+
+  rename(name: string): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export interface LiveSession {
+  readonly name: string;
+  readonly qid: number;
+  readonly created: number;
+  readonly removed: boolean;
+  stamp(topic: Topic): Stamp;
+
+  /** In order of creation; the first is what `s/` shows. */
+  agents(): readonly LiveAgent[];
+  agent(name: string): LiveAgent | undefined;
+  createAgent(keys: Keys): Promise<LiveAgent>;
+  /** Further writes on the same `agent/new` fid. */
+  amendAgent(agent: LiveAgent, keys: Keys): Promise<void>;
+  /** What a read of `agent/new` gives before a write. */
+  agentTemplate(): string;
+
+  cfg(): string;
+  configure(keys: Keys): Promise<void>;
+  env(): string;
+  changeEnv(keys: Keys): Promise<void>;
+  plan(): Uint8Array;
+  /** The whole new text; atomically and durably. */
+  writePlan(text: Uint8Array): Promise<void>;
+  /** A session verb of `ctl`, one line. */
+  ctl(line: string): Promise<void>;
+
+  rename(name: string): Promise<void>;
+  remove(): Promise<void>;
+}
+
+export interface Runtime {
+  sessions(): readonly LiveSession[];
+  session(name: string): LiveSession | undefined;
+  /** Creates everything or nothing. */
+  createSession(keys: Keys): Promise<LiveSession>;
+  amendSession(session: LiveSession, keys: Keys): Promise<void>;
+  sessionTemplate(): string;
+  stamp(topic: "children"): Stamp;
+
+  /** The root's text files, ready to read. None of them asks the network. */
+  version(): string;
+  backends(): string;
+  models(): string;
+  agents(): string;
+  tools(): string;
+  skills(): string;
+  metrics(): string;
+}
+
+/** How many qid paths belong to one session or agent: its folder is the first, its files follow in the order of the tables. */
+export const qidBlock = 64;

@@ -1,0 +1,60 @@
+/** What a tool is: its sidecar, parsed and with this host's variant laid over it. */
+import type { ToolSpec } from "../backends/backend.ts";
+
+export type Concurrency = "read" | "write" | "exclusive";
+
+export interface Tool {
+  name: string;
+  description: string;
+  documentation: string;
+  schema: Record<string, unknown>;
+  /** Absolute path of the executable. */
+  path: string;
+  /** The folder it was found in. */
+  folder: string;
+  tier: "hot" | "cold";
+  concurrency: Concurrency;
+  readOnly: boolean;
+  elevated: boolean;
+  sudo: boolean;
+  /** Seconds. */
+  timeout: number;
+  remote: boolean;
+}
+
+/** Where a call runs and for whom. */
+export interface CallContext {
+  session: string;
+  agent: string;
+  cwd: string;
+  /** The session's env file. */
+  env: Record<string, string>;
+  /** The session's private folder for TMPDIR and kept outputs. */
+  tmp: string;
+  /** Dial string for OLLIE_ADDR. */
+  addr: string;
+  toolsPath: string;
+  memoryPath: string;
+}
+
+export interface CallOutcome {
+  ok: boolean;
+  how: "done" | "failed" | "cancelled" | "timedOut" | "refused";
+  /** As the model gets it. */
+  text: string;
+}
+
+/** A call whose arguments have been read, repaired where that is unambiguous, and checked against the schema. */
+export type Prepared =
+  | { ok: true; tool: Tool; args: Record<string, unknown>; repaired?: string }
+  | { ok: false; text: string };
+
+export interface ToolRegistry {
+  /** All tools of this host, sorted by name. Notices changed folders by itself (within 2 s). */
+  list(): Tool[];
+  get(name: string): Tool | undefined;
+  /** Sidecars that could not be used: file and reason. */
+  problems(): { file: string; reason: string }[];
+  spec(tool: Tool): ToolSpec;
+  close(): void;
+}
