@@ -1,0 +1,32 @@
+/** Which calls of one model answer may start: a pure rule over their order and classes. */
+import type { Concurrency } from "../src/tools/tool.ts";
+
+export interface Scheduled {
+  concurrency: Concurrency;
+  status: "waiting" | "queued" | "running" | "settled";
+}
+
+/**
+ * The waiting calls that may start now. Neighbouring `read` calls run side by side; a `write` or `exclusive` call waits for all calls
+ * before it and holds up all after it, so that a read behind an edit sees the edit.
+ */
+export function startable<C extends Scheduled>(calls: readonly C[]): C[] {
+  const found: C[] = [];
+  for (const call of calls) {
+    if (call.status === "settled") continue;
+    if (call.concurrency === "read") {
+      if (call.status === "waiting") found.push(call);
+      continue;
+    }
+    const first = calls.every(
+      (other) => other === call || other.status === "settled" || isAfter(calls, other, call),
+    );
+    if (first && call.status === "waiting") found.push(call);
+    break;
+  }
+  return found;
+}
+
+function isAfter<C>(calls: readonly C[], one: C, other: C): boolean {
+  return calls.indexOf(one) > calls.indexOf(other);
+}

@@ -1,0 +1,105 @@
+/** What people see of the actors: the state line, a snapshot as JSON, a machine as a Mermaid diagram. */
+import type { AnyMachineSnapshot, AnyStateMachine, SnapshotFrom } from "xstate";
+import type { agentMachine } from "./agent.ts";
+
+type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
+
+/** The content of `state`: `idle`, `thinking`, `calling: a, b` (running calls in call order, each name once), `limitretry: TIME`. */
+export function stateLine(snapshot: AgentSnapshot): string {
+  const { calls, retryAt } = snapshot.context;
+  if (snapshot.matches("idle") || snapshot.matches("dead")) return "idle";
+  if (snapshot.matches("limitretry")) return `limitretry: ${new Date(retryAt ?? 0).toISOString()}`;
+  if (snapshot.matches("calling") || snapshot.matches("stopping")) {
+    const running = calls.filter((call) => call.status === "running");
+    const shown = running.length > 0 ? running : calls.filter((call) => call.status === "queued");
+    if (shown.length > 0) return `calling: ${[...new Set(shown.map((call) => call.name))].join(", ")}`;
+  }
+  return "thinking";
+}
+
+/** A state value as one word: `calling`, `executing.running`. */
+export function dotted(value: unknown): string {
+  if (typeof value === "string") return value;
+  return Object.entries(value as Record<string, unknown>)
+    .map(([key, inner]) => `${key}.${dotted(inner)}`)
+    .join(" | ");
+}
+
+/** The live snapshot without texts, arguments and handles. */
+export function snapshotJson(snapshot: AgentSnapshot): string {
+  const { attempt, retryAt, calls, end } = snapshot.context;
+  const view = {
+    status: snapshot.status,
+    value: snapshot.value,
+    context: {
+      attempt,
+      retryAt: retryAt && new Date(retryAt).toISOString(),
+      calls: calls.map(({ id, name, concurrency, status }) => ({ id, name, concurrency, status })),
+      end: end.how,
+    },
+    children: Object.fromEntries(
+      Object.entries(snapshot.children).map(([id, child]) => {
+        const inner = child?.getSnapshot() as AnyMachineSnapshot | undefined;
+        return [id, { status: inner?.status, value: inner?.value }];
+      }),
+    ),
+  };
+  return `${JSON.stringify(view, null, 2)}\n`;
+}
+
+/** The statechart as data, in the form that `createMachine` takes back; implementations are names in it. */
+export function machineJson(machine: AnyStateMachine): string {
+  return `${JSON.stringify(machine.config, null, 2)}\n`;
+}
+
+type Target = string | { target?: string; guard?: string | { type: string } } | Target[];
+
+interface Node {
+  initial?: string;
+  type?: string;
+  states?: Record<string, Node>;
+  on?: Record<string, Target>;
+  after?: Record<string, Target>;
+  always?: Target;
+  invoke?: { onDone?: Target; onError?: Target };
+}
+
+/** The statechart as a Mermaid `stateDiagram-v2`. */
+export function machineMermaid(machine: AnyStateMachine): string {
+  const lines = ["stateDiagram-v2"];
+  drawInside(machine.config as Node, lines, "  ");
+  return `${lines.join("\n")}\n`;
+}
+
+function drawInside(node: Node, lines: string[], indent: string): void {
+  if (node.initial) lines.push(`${indent}[*] --> ${node.initial}`);
+  for (const [key, child] of Object.entries(node.states ?? {})) {
+    if (child.states) {
+      lines.push(`${indent}state ${key} {`);
+      drawInside(child, lines, `${indent}  `);
+      lines.push(`${indent}}`);
+    }
+    for (const arrow of arrows(child)) lines.push(`${indent}${key} --> ${arrow}`);
+    if (child.type === "final") lines.push(`${indent}${key} --> [*]`);
+    else for (const arrow of arrows({ on: node.on })) lines.push(`${indent}${key} --> ${arrow}`);
+  }
+}
+
+/** `target: event [guard]` of every transition that leaves a node. */
+function arrows(node: Node): string[] {
+  const found: string[] = [];
+  const add = (event: string, target: Target | undefined): void => {
+    if (target === undefined) return;
+    if (Array.isArray(target)) return target.forEach((one) => void add(event, one));
+    const { target: to, guard } = typeof target === "string" ? { target, guard: undefined } : target;
+    if (!to) return;
+    const condition = typeof guard === "string" ? guard : guard?.type;
+    found.push(`${to.slice(to.lastIndexOf(".") + 1)}: ${event}${condition ? ` [${condition}]` : ""}`);
+  };
+  for (const [event, target] of Object.entries(node.on ?? {})) add(event, target);
+  for (const [delay, target] of Object.entries(node.after ?? {})) add(`after ${delay}`, target);
+  add("done", node.invoke?.onDone);
+  add("error", node.invoke?.onError);
+  add("always", node.always);
+  return found;
+}
