@@ -90,7 +90,10 @@ function arrows(node: Node): string[] {
   const found: string[] = [];
   const add = (event: string, target: Target | undefined): void => {
     if (target === undefined) return;
-    if (Array.isArray(target)) return target.forEach((one) => void add(event, one));
+    if (Array.isArray(target)) {
+      for (const one of target) add(event, one);
+      return;
+    }
     const { target: to, guard } = typeof target === "string" ? { target, guard: undefined } : target;
     if (!to) return;
     const condition = typeof guard === "string" ? guard : guard?.type;
