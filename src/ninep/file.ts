@@ -71,6 +71,8 @@ export interface Peer {
   /** What the Tattach said; never trusted for identity. */
   uname: string;
   aname: string;
+  /** The most bytes that one Twrite of this connection can carry: msize less the header of 24, `open(5)`. */
+  iounit?: number;
 }
 
 /** One request in the hands of a tree. */

@@ -32,8 +32,10 @@ export interface Stamp {
 
 /** An append-only text on disk. */
 export interface TextLog {
-  /** Bytes. */
+  /** Bytes, counted from the first ever written. */
   readonly length: number;
+  /** Offset of the oldest byte that is still kept; absent where nothing is ever dropped. */
+  readonly start?: number;
   /** At most `count` bytes from `offset`; empty at the end. Reads the disk synchronously (page cache) and never waits. */
   read(offset: number, count: number): Uint8Array;
 }
@@ -89,6 +91,8 @@ export interface LiveAgent {
   /** `key=value` lines, all keys, empty = unset. */
   cfg(): string;
   configure(keys: Keys): Promise<void>;
+  /** What the agent runs on now, as `idx` lists it. */
+  describe(): { backend: string; model: string; cwd: string };
   machine(): string;
   mermaid(): string;
   snapshot(): string;
@@ -146,5 +150,5 @@ export interface Runtime {
   metrics(): string;
 }
 
-/** How many qid paths belong to one session or agent: its folder is the first, its files follow in the order of the tables. */
+/** How many qid paths belong to one session or agent: its folder is the first, its files follow in the order of the tables. Block 0 is the root's. */
 export const qidBlock = 64;
