@@ -1,0 +1,145 @@
+/**
+ * Puts the shipped files into the user's config folder and keeps them up to date, without ever taking something away that the user made.
+ *
+ * A manifest in the config folder remembers the hash of every file as it was installed. A file that still has that hash is the user's
+ * only by place and may be replaced by a newer one; any other, and one that the user removed, is left as it is and reported.
+ */
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { toFault } from "../fault.ts";
+import { compiled } from "./version.ts";
+
+/** The shipped files: embedded in a compiled program, else those of the checkout. */
+const dataFolder = compiled ? "/$bunfs/root/data" : join(import.meta.dir, "../../data");
+
+export interface InstallReport {
+  /** New, or replaced because nobody had touched them. */
+  written: string[];
+  /** Left alone because the user changed or removed them. */
+  kept: string[];
+  /** No longer shipped, and nobody had touched them. */
+  removed: string[];
+}
+
+const manifestSchema = z.object({ files: z.record(z.string(), z.string()) });
+const manifestName = ".installed.json";
+
+interface Shipped {
+  /** How the manifest and reports call it. */
+  name: string;
+  target: string;
+  content: Buffer;
+  mode: number;
+  /** Never replaced, whatever the user asks for. */
+  personal: boolean;
+}
+
+/**
+ * Installs or updates the shipped files: the env template, agents, prompts, tools and so on in `config`, and `o` in `bin`.
+ * @param force also replaces what the user changed, and brings back what the user removed; the user's file stays beside it as `NAME.bak`.
+ *   The env file is never replaced.
+ * @throws Fault that names the file that could not be written
+ */
+export function installData(config: string, bin: string, force = false): InstallReport {
+  const report: InstallReport = { written: [], kept: [], removed: [] };
+  const known = readManifest(config);
+  const installed: Record<string, string> = {};
+  for (const file of shippedFiles(config, bin)) {
+    const before = known[file.name];
+    const shipped = digest(file.content);
+    const present = currentDigest(file.target);
+    // Also where neither exists: it was never installed, and nothing is in its place.
+    const untouched = present === before;
+    installed[file.name] = shipped;
+    if (present === shipped) continue;
+    if (untouched || (force && !file.personal)) {
+      if (!untouched && present !== undefined) renameSync(file.target, `${file.target}.bak`);
+      write(file);
+      report.written.push(file.name);
+    } else {
+      // The old hash stays in the manifest, so that the file still counts as the user's next time.
+      if (before === undefined) delete installed[file.name];
+      else installed[file.name] = before;
+      report.kept.push(file.name);
+    }
+  }
+  for (const [name, before] of Object.entries(known)) {
+    const target = join(config, name);
+    if (name in installed || name.startsWith("bin/") || currentDigest(target) !== before) continue;
+    rmSync(target);
+    report.removed.push(name);
+  }
+  if (JSON.stringify(installed) !== JSON.stringify(known)) writeManifest(config, installed);
+  return report;
+}
+
+/** The shipped files in a fixed order. */
+function shippedFiles(config: string, bin: string): Shipped[] {
+  const names = readdirSync(dataFolder, { recursive: true, encoding: "utf8" }).sort();
+  const files = names.filter((name) => statSync(join(dataFolder, name)).isFile());
+  const shipped = files.map((name): Shipped => {
+    const content = readFileSync(join(dataFolder, name));
+    const executable = content.subarray(0, 2).toString() === "#!";
+    const personal = name === "env";
+    // Embedded files have no mode; what begins with an interpreter line is a program. The env file will hold keys.
+    const mode = executable ? 0o755 : personal ? 0o600 : 0o644;
+    return { name, target: join(config, name), content, mode, personal };
+  });
+  const o = shipped.find((file) => file.name === "scripts/o");
+  return o ? [...shipped, { ...o, name: "bin/o", target: join(bin, "o") }] : shipped;
+}
+
+function digest(content: Buffer): string {
+  return createHash("sha256").update(content).digest("hex");
+}
+
+/** Undefined where there is nothing. A symbolic link counts as changed: somebody keeps the file elsewhere on purpose. */
+function currentDigest(path: string): string | undefined {
+  try {
+    return lstatSync(path).isFile() ? digest(readFileSync(path)) : "not a regular file";
+  } catch (error) {
+    if (toFault(error).kind === "missing") return undefined;
+    throw toFault(error, `cannot read ${path}`);
+  }
+}
+
+function write(file: Pick<Shipped, "target" | "content" | "mode">): void {
+  try {
+    mkdirSync(dirname(file.target), { recursive: true, mode: 0o755 });
+    const scratch = `${file.target}.${process.pid}.new`;
+    writeFileSync(scratch, file.content, { mode: file.mode });
+    chmodSync(scratch, file.mode); // whatever the umask took away
+    renameSync(scratch, file.target);
+  } catch (error) {
+    throw toFault(error, `cannot write ${file.target}`);
+  }
+}
+
+function readManifest(config: string): Record<string, string> {
+  const path = join(config, manifestName);
+  try {
+    return manifestSchema.parse(JSON.parse(readFileSync(path, "utf8"))).files;
+  } catch (error) {
+    if (toFault(error).kind === "missing") return {};
+    // Without it every file that differs counts as the user's: nothing is lost, only not updated.
+    if (error instanceof SyntaxError || error instanceof z.ZodError) return {};
+    throw toFault(error, `cannot read ${path}`);
+  }
+}
+
+function writeManifest(config: string, files: Record<string, string>): void {
+  const content = Buffer.from(`${JSON.stringify({ files }, null, 2)}\n`);
+  write({ target: join(config, manifestName), content, mode: 0o644 });
+}
