@@ -1,0 +1,163 @@
+/** The registry of live sessions: each a root actor of its own. */
+import { Fault } from "../fault.ts";
+import { newId } from "../ids.ts";
+import type { Store } from "../store/store.ts";
+import { agentKeys, checkName, keyLines, sessionKeys } from "./keys.ts";
+import type { Keys, Runtime as LiveRuntime, Stamp } from "./live.ts";
+import { metricsText } from "./metrics.ts";
+import type { Services } from "./services.ts";
+import { agentPlan, checkEnv, checkedSessionKeys, Session, splitKeys } from "./session.ts";
+import { Stamps } from "./stamps.ts";
+
+/** The root's texts that come from elsewhere; none of them asks the network. */
+export interface Reports {
+  version(): string;
+  backends(): string;
+  models(): string;
+  agents(): string;
+  tools(): string;
+  skills(): string;
+  /** 9P requests by type and open connections. */
+  ninep(): { ops: Record<string, number>; connections: number };
+}
+
+export class Runtime implements LiveRuntime {
+  readonly #sessions = new Map<string, Session>();
+  /** Sorted by name; made anew when somebody asks after a change. */
+  #sorted?: Session[];
+  readonly #stamps = new Stamps(Date.now());
+  readonly version: () => string;
+  readonly backends: () => string;
+  readonly models: () => string;
+  readonly agents: () => string;
+  readonly tools: () => string;
+  readonly skills: () => string;
+
+  constructor(
+    readonly store: Store,
+    readonly services: Services,
+    readonly reports: Reports,
+  ) {
+    ({
+      version: this.version,
+      backends: this.backends,
+      models: this.models,
+      agents: this.agents,
+      tools: this.tools,
+      skills: this.skills,
+    } = reports);
+  }
+
+  /** Brings back every session on disk. Returns one sentence for each thing that had to be mended. */
+  async restore(): Promise<string[]> {
+    const report: string[] = [];
+    for (const name of this.store.names()) {
+      try {
+        const { session, report: mended } = await this.store.loadSession(name);
+        report.push(...mended);
+        this.#sessions.set(name, new Session(this, session, this.services));
+      } catch (error) {
+        report.push(`session ${name} could not be brought back: ${(error as Error).message}`);
+      }
+    }
+    this.moved();
+    return report;
+  }
+
+  sessions(): readonly Session[] {
+    this.#sorted ??= [...this.#sessions.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    return this.#sorted;
+  }
+
+  session(name: string): Session | undefined {
+    return this.#sessions.get(name);
+  }
+
+  async createSession(keys: Keys): Promise<Session> {
+    if (keys.get("from")) throw new Fault("invalid", "from: forking a session is not built in yet");
+    const { session, agent, env } = splitKeys(keys);
+    const { name = "", ...cfg } = checkedSessionKeys(session);
+    checkEnv(env);
+    const first = agentPlan(agent, this.services, (wanted) => wanted);
+    const sessionName = name || newId();
+    this.checkFree(sessionName);
+    const store = await this.store.createSession(
+      sessionName,
+      { cfg: unset(cfg), env: unset(Object.fromEntries(env)) },
+      [{ name: first.name, config: first.set.agent ?? "default", cfg: first.set }],
+    );
+    const live = new Session(this, store, this.services);
+    this.#sessions.set(sessionName, live);
+    for (const one of live.agents()) live.welcome(one);
+    this.moved();
+    return live;
+  }
+
+  amendSession(session: Session, keys: Keys): Promise<void> {
+    return session.amend(keys);
+  }
+
+  sessionTemplate(): string {
+    const { defaultBackend, defaultModel, cwd } = this.services;
+    const defaults: Record<string, string> = {
+      agent: "default",
+      backend: defaultBackend(),
+      model: defaultModel() ?? "",
+      cwd,
+    };
+    const keys = new Set([...Object.keys(sessionKeys), ...Object.keys(agentKeys)]);
+    return `# key=value words, separated by blanks or newlines; env.NAME=VALUE sets a variable for the tools\n${keyLines(
+      [...keys].map((key) => [key, defaults[key] ?? ""] as const),
+    )}`;
+  }
+
+  stamp(topic: "children"): Stamp {
+    return this.#stamps.of(topic);
+  }
+
+  metrics(): string {
+    const agents = this.sessions().flatMap((session) => session.agents());
+    return metricsText(this.services.counters, {
+      sessions: this.#sessions.size,
+      agents: agents.length,
+      busy: agents.filter((agent) => agent.busy).length,
+      queued: agents.reduce((sum, agent) => sum + agent.queue().length, 0),
+      ...this.reports.ninep(),
+    });
+  }
+
+  /** Refuses a name that is no name or that another session has. */
+  checkFree(name: string, self?: Session): void {
+    checkName(name);
+    const other = this.#sessions.get(name);
+    if (other && other !== self) throw new Fault("exists", `session ${name} exists`);
+  }
+
+  /** A session has another name, or there is one more. */
+  moved(): void {
+    for (const [name, session] of this.#sessions) {
+      if (name === session.name) continue;
+      this.#sessions.delete(name);
+      this.#sessions.set(session.name, session);
+    }
+    this.#sorted = undefined;
+    this.#stamps.touch("children");
+  }
+
+  forget(session: Session): void {
+    this.#sessions.delete(session.name);
+    this.#sorted = undefined;
+    this.#stamps.touch("children");
+  }
+
+  /** Interrupts every running turn and waits until all of them are on disk, at most `limit` milliseconds. */
+  async close(limit: number): Promise<void> {
+    const agents = this.sessions().flatMap((session) => session.agents());
+    await Promise.race([Promise.all(agents.map((agent) => agent.halt())), Bun.sleep(limit)]);
+    this.store.release();
+  }
+}
+
+function unset(values: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ""));
+}

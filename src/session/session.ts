@@ -1,0 +1,345 @@
+/** A live session: the actor above its agents, its store, and the views and verbs that the tree shows. */
+import { createActor } from "xstate";
+import type { AgentRef } from "../../actors/agent.ts";
+import type { SessionRef } from "../../actors/session.ts";
+import { Fault } from "../fault.ts";
+import type { AgentStore } from "../store/agent-store.ts";
+import type { SessionStore } from "../store/session-store.ts";
+import { Gate } from "../turn/gate.ts";
+import { liveSession } from "../turn/machine.ts";
+import { Agent, checkedSettings, checkFolder } from "./agent.ts";
+import { agentKeys, checkKeys, checkName, keyLines, sessionKeys } from "./keys.ts";
+import type { Keys, LiveSession, Stamp, Topic } from "./live.ts";
+import type { Runtime } from "./runtime.ts";
+import type { Services } from "./services.ts";
+import { Stamps } from "./stamps.ts";
+import { tap } from "./tap.ts";
+
+export class Session implements LiveSession {
+  readonly qid: number;
+  readonly gate = new Gate();
+  readonly #services: Services;
+  readonly #stamps: Stamps;
+  readonly #actor: SessionRef;
+  #agents: Agent[] = [];
+  #removed = false;
+
+  constructor(
+    readonly runtime: Runtime,
+    readonly store: SessionStore,
+    services: Services,
+  ) {
+    this.#services = services;
+    this.qid = services.nextQid();
+    this.#stamps = new Stamps(store.json.created);
+    this.#actor = createActor(liveSession, { id: "session", inspect: tap(this) });
+    this.#actor.start();
+    for (const agent of store.agents()) this.#adopt(agent);
+  }
+
+  /** Says in chat what the configs of agents just made ask for in vain. */
+  welcome(agent: Agent): void {
+    for (const tool of agent.missingTools())
+      agent.chat.block(
+        "info",
+        {},
+        `The agent config asks for the tool ${tool}, which does not exist on this host.`,
+      );
+  }
+
+  #adopt(store: AgentStore): Agent {
+    const agent = new Agent(this, store, this.#services);
+    this.#agents.push(agent);
+    const id = actorId(agent);
+    this.#actor.send({ type: "ADD", id, work: agent.turn });
+    agent.attach(this.#actor.getSnapshot().children[id] as AgentRef);
+    return agent;
+  }
+
+  get name(): string {
+    return this.store.name;
+  }
+
+  get created(): number {
+    return this.store.json.created;
+  }
+
+  get removed(): boolean {
+    return this.#removed;
+  }
+
+  get cwd(): string {
+    return this.store.json.cfg.cwd || this.#services.cwd;
+  }
+
+  stamp(topic: Topic): Stamp {
+    return this.#stamps.of(topic);
+  }
+
+  // Agents.
+
+  agents(): readonly Agent[] {
+    return this.#agents;
+  }
+
+  agent(name: string): Agent | undefined {
+    return this.#agents.find((agent) => agent.name === name);
+  }
+
+  agentByActor(id: string): Agent | undefined {
+    return this.#agents.find((agent) => actorId(agent) === id);
+  }
+
+  async createAgent(keys: Keys): Promise<Agent> {
+    this.#alive();
+    const { name, set } = agentPlan(keys, this.#services, (wanted) => this.#freeName(wanted));
+    if (this.agent(name)) throw new Fault("exists", `agent ${name} exists in session ${this.name}`);
+    const store = await this.store.createAgent(name, set.agent ?? "default", set);
+    const agent = this.#adopt(store);
+    this.welcome(agent);
+    this.#stamps.touch("children");
+    return agent;
+  }
+
+  #freeName(wanted: string): string {
+    if (!this.agent(wanted)) return wanted;
+    for (let n = 2; ; n++) if (!this.agent(`${wanted}-${n}`)) return `${wanted}-${n}`;
+  }
+
+  async amendAgent(agent: Agent, keys: Keys): Promise<void> {
+    const rest = new Map(keys);
+    const name = rest.get("name");
+    rest.delete("name");
+    if (name !== undefined) this.#checkNewName(agent, name);
+    agent.checkConfigure(rest);
+    if (name !== undefined) await agent.rename(name);
+    if (rest.size > 0) await agent.configure(rest);
+  }
+
+  #checkNewName(agent: Agent, name: string): void {
+    checkName(name);
+    const other = this.agent(name);
+    if (other && other !== agent) throw new Fault("exists", `agent ${name} exists in session ${this.name}`);
+  }
+
+  async renameAgent(agent: Agent, name: string): Promise<void> {
+    this.#checkNewName(agent, name);
+    if (name === agent.name) return;
+    await agent.store.renameTo(name);
+    this.#stamps.touch("children");
+  }
+
+  async removeAgent(agent: Agent): Promise<void> {
+    if (!this.#agents.includes(agent)) return;
+    this.#agents = this.#agents.filter((one) => one !== agent);
+    this.#actor.send({ type: "REMOVE", id: actorId(agent) });
+    agent.end();
+    this.#stamps.touch("children");
+    await agent.store.remove();
+  }
+
+  agentTemplate(): string {
+    return keyLines([
+      ["name", ""] as const,
+      ...Object.keys(agentKeys).map((key) => [key, this.#templateValue(key)] as const),
+    ]);
+  }
+
+  #templateValue(key: string): string {
+    if (key === "agent") return "default";
+    if (key === "cwd") return this.cwd;
+    if (key === "backend") return this.#services.defaultBackend();
+    return "";
+  }
+
+  // Its own files.
+
+  cfg(): string {
+    const { cfg } = this.store.json;
+    const shown: Record<string, string> = { ...cfg, name: this.name, cwd: this.cwd };
+    return keyLines(Object.keys(sessionKeys).map((key) => [key, shown[key] ?? ""] as const));
+  }
+
+  async configure(keys: Keys): Promise<void> {
+    const { name, ...set } = this.#checkConfigure(keys);
+    if (name !== undefined) await this.rename(name);
+    await this.store.update((json) => {
+      for (const [key, value] of Object.entries(set)) {
+        if (value === "") delete json.cfg[key];
+        else json.cfg[key] = value;
+      }
+    });
+    this.#stamps.touch("cfg");
+    for (const agent of this.#agents) agent.touch("cfg", "turn");
+  }
+
+  #checkConfigure(keys: Keys): Record<string, string> {
+    const set = checkedSessionKeys(keys);
+    if (set.name !== undefined) this.runtime.checkFree(set.name, this);
+    if (set.cwd !== undefined && set.cwd !== this.store.json.cfg.cwd)
+      for (const agent of this.#agents) agent.refuseWhileBusy("a change of cwd");
+    return set;
+  }
+
+  envMap(): ReadonlyMap<string, string> {
+    return new Map(Object.entries(this.store.json.env));
+  }
+
+  env(): string {
+    return keyLines([...this.envMap()].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
+  async changeEnv(keys: Keys): Promise<void> {
+    checkEnv(keys);
+    await this.store.update((json) => {
+      for (const [key, value] of keys) {
+        if (value === "") delete json.env[key];
+        else json.env[key] = value;
+      }
+    });
+    this.#stamps.touch("env");
+  }
+
+  /** Everything that a further write on the same `session/new` fid may add. */
+  async amend(keys: Keys): Promise<void> {
+    const { session, agent, env } = splitKeys(keys);
+    const [first] = this.#agents;
+    this.#checkConfigure(session);
+    checkEnv(env);
+    if (agent.size > 0) {
+      if (!first)
+        throw new Fault(
+          "missing",
+          `session ${this.name} has no agent that ${[...agent.keys()][0]} could be set on`,
+        );
+      first.checkConfigure(agent);
+    }
+    if (env.size > 0) await this.changeEnv(env);
+    if (session.size > 0) await this.configure(session);
+    if (agent.size > 0) await first!.configure(agent);
+  }
+
+  plan(): Uint8Array {
+    return this.store.plan();
+  }
+
+  async writePlan(text: Uint8Array): Promise<void> {
+    this.#alive();
+    await this.store.writePlan(text);
+    this.#stamps.touch("plan");
+  }
+
+  async ctl(line: string): Promise<void> {
+    const [, verb, argument] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line)!;
+    if (verb === "rename" || verb === "rn") {
+      if (!argument) throw new Fault("invalid", "rename NAME: the name is missing");
+      return this.rename(argument);
+    }
+    const action = Object.hasOwn(this.#verbs, verb!) ? this.#verbs[verb!] : undefined;
+    if (!action)
+      throw new Fault(
+        "invalid",
+        `unknown verb ${verb || '""'}; there are ${Object.keys(this.#verbs).join(" ")} rename`,
+      );
+    if (argument) throw new Fault("invalid", `${verb} takes no argument`);
+    await action();
+  }
+
+  readonly #verbs: Record<string, () => Promise<void>> = {
+    stop: async () => {
+      for (const agent of this.#agents) agent.stop();
+    },
+    kill: () => this.remove(),
+    save: async () => {
+      for (const agent of this.#agents) await agent.ctl("save");
+    },
+  };
+
+  // Its end.
+
+  async rename(name: string): Promise<void> {
+    this.runtime.checkFree(name, this);
+    if (name === this.name) return;
+    this.#alive();
+    await this.store.renameTo(name);
+    this.#stamps.touch("name");
+    this.runtime.moved();
+  }
+
+  async remove(): Promise<void> {
+    if (this.#removed) return;
+    this.#removed = true;
+    this.#actor.send({ type: "KILL" });
+    this.#actor.stop();
+    for (const agent of this.#agents) agent.end();
+    this.runtime.forget(this);
+    await this.store.remove();
+  }
+
+  #alive(): void {
+    if (this.#removed) throw new Fault("missing", `session ${this.name} has been removed`);
+  }
+}
+
+/** An agent's actor keeps its id when the agent is renamed. */
+function actorId(agent: Agent): string {
+  return `agent:${agent.store.state.id}`;
+}
+
+export interface SplitKeys {
+  session: Keys;
+  agent: Keys;
+  env: Keys;
+}
+
+/** Which of the keys of `session/new` are the session's, the first agent's, the environment's. `cwd` is the session's. */
+export function splitKeys(keys: Keys): SplitKeys {
+  const split: SplitKeys = { session: new Map(), agent: new Map(), env: new Map() };
+  for (const [key, value] of keys) {
+    if (key.startsWith("env.")) split.env.set(key.slice(4), value);
+    else if (Object.hasOwn(sessionKeys, key)) split.session.set(key, value);
+    else if (Object.hasOwn(agentKeys, key)) split.agent.set(key, value);
+    else
+      throw new Fault(
+        "invalid",
+        `unknown key ${key}; there are ${[...new Set([...Object.keys(sessionKeys), ...Object.keys(agentKeys)])].join(" ")} env.NAME`,
+      );
+  }
+  return split;
+}
+
+/** Session keys as a create or cfg write gives them, checked. */
+export function checkedSessionKeys(keys: Keys): Record<string, string> {
+  checkKeys(keys, sessionKeys);
+  const set = Object.fromEntries(keys);
+  if (set.cwd) set.cwd = checkFolder(set.cwd);
+  if (set.remote)
+    throw new Fault("invalid", `remote=${set.remote}: sessions on other hosts are not built in yet`);
+  return set;
+}
+
+export function checkEnv(keys: Keys): void {
+  for (const name of keys.keys()) {
+    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
+      throw new Fault("invalid", `${name}: a variable's name is letters, digits and _`);
+    if (name.startsWith("OLLIE_") || name === "BUN_OPTIONS" || name === "BUN_BE_BUN")
+      throw new Fault("denied", `${name} is set by ollie itself`);
+  }
+}
+
+/** What a new agent is to be: its name (free or named outright) and its settings. */
+export function agentPlan(
+  keys: Keys,
+  services: Services,
+  freeName: (wanted: string) => string,
+): { name: string; set: Record<string, string | null> } {
+  const rest = new Map(keys);
+  const given = rest.get("name");
+  rest.delete("name");
+  const set = checkedSettings(rest, services);
+  const config = set.agent ?? "default";
+  services.agentConfig(config);
+  const name = given || freeName(config);
+  checkName(name);
+  return { name, set };
+}

@@ -1,0 +1,41 @@
+/** The agent machine with its actors: what `actors/agent.ts` only names, done by Turn and Call. */
+import { type CallbackActorLogic, fromCallback, fromPromise } from "xstate";
+import { type AgentWork, type Answer, agentMachine, type TurnEnd } from "../../actors/agent.ts";
+import { sessionMachine } from "../../actors/session.ts";
+import { toolcallMachine } from "../../actors/toolcall.ts";
+import type { Call } from "./call.ts";
+import type { Turn } from "./turn.ts";
+
+const execute: CallbackActorLogic<{ type: "STOP" }, { work: unknown }> = fromCallback(
+  ({ input, sendBack, receive }) => {
+    const stop = new AbortController();
+    receive(() => stop.abort());
+    (input.work as Call).execute(stop.signal).then((outcome) => sendBack({ type: "EXECUTED", outcome }));
+    return () => stop.abort();
+  },
+);
+
+const liveToolcall = toolcallMachine.provide({
+  actors: {
+    admit: fromPromise<void, { work: unknown }>(({ input }) => (input.work as Call).admit()),
+    execute,
+  },
+});
+
+type Input = { work: AgentWork };
+const turnOf = (input: Input): Turn => input.work as Turn;
+
+export const liveAgent = agentMachine.provide({
+  actors: {
+    toolcall: liveToolcall,
+    openTurn: fromPromise<void, Input>(({ input }) => turnOf(input).open()),
+    askModel: fromPromise<Answer, Input & { attempt: number }>(({ input, signal }) =>
+      turnOf(input).ask(input.attempt, signal),
+    ),
+    closeTurn: fromPromise<void, Input & { end: { how: TurnEnd; reason?: string } }>(({ input }) =>
+      turnOf(input).close(input.end),
+    ),
+  },
+});
+
+export const liveSession = sessionMachine.provide({ actors: { agent: liveAgent } });
