@@ -25,7 +25,7 @@ export function providerError(refusal: Refusal): BackendError {
     refusal.status === undefined || refusal.status < 400
       ? (said.status ?? statusOfType(said.type))
       : refusal.status;
-  let words = said.words || (status ? (statusTexts[status] ?? "") : "");
+  let words = said.words || (status ? (statusTexts[status] ?? "") : "an error without a message");
   if (refusal.secret) words = words.replaceAll(refusal.secret, "…");
   if (words.length > maxWords) words = `${words.slice(0, maxWords)}…`;
   const retryAfter = headers && parseRetryAfter(headers);
