@@ -103,7 +103,7 @@ export interface File {
 /** How a fid's life ended: by Tclunk/Tremove, or because the connection did. */
 export type CloseReason = "clunk" | "dropped";
 
-/** What one Topen made. Belongs to one fid. Calls for one fid may overlap unless the tree serialises them itself. */
+/** What one Topen made. Belongs to one fid. Its writes come one after the other, and `close` after all of them; reads may overlap. */
 export interface OpenFile {
   /** At most `count` bytes from `offset`; empty = end of file. The result is copied into the reply before the call returns. */
   read?(offset: number, count: number, request: Request): Maybe<Uint8Array>;

@@ -1,0 +1,148 @@
+/** `agent/{aname}/`: one agent. */
+import { Fault } from "../fault.ts";
+import type { File, Maybe } from "../ninep/file.ts";
+import type { LiveAgent, Stamp, Topic } from "../session/live.ts";
+import { type Context, newest, type Site } from "./context.ts";
+import type { Row } from "./files.ts";
+import { Folder, fileOf, filesOf, type Named } from "./folder.ts";
+import { prompt } from "./prompt.ts";
+import { both, live, text } from "./reading.ts";
+import { idlewait, statewait } from "./wait.ts";
+import { parseKeys, parseWords } from "./words.ts";
+import { lines, requests } from "./writing.ts";
+
+const enqueue = requests<LiveAgent>(async (agent, item) => {
+  if (item.trim() === "") throw new Fault("invalid", "empty prompt");
+  await agent.enqueue(item);
+});
+
+const loadTools = requests<LiveAgent>(async (agent, names) => {
+  const words = parseWords(names);
+  if (words.length === 0) throw new Fault("invalid", "no tool named; NAME loads, -NAME unloads");
+  await agent.changeTools(words);
+});
+
+const configure = requests<LiveAgent>(async (agent, words) => {
+  const keys = parseKeys(words);
+  if (keys.size === 0) throw new Fault("invalid", "no key=value given");
+  await agent.configure(keys);
+});
+
+/** A prompt as it was written: its one newline, which is no part of it, stands at its end again. */
+const written = (prompt: string | undefined) => (prompt ? `${prompt}\n` : "");
+const jsonLines = (texts: string[]) => texts.map((one) => `${JSON.stringify(one)}\n`).join("");
+
+export const agentRows: readonly Row<LiveAgent>[] = [
+  { name: "prompt", mode: 0o200, changes: ["turn"], content: prompt },
+  { name: "prompt.prev", mode: 0o444, changes: ["turn"], content: text((a) => written(a.promptPrev())) },
+  {
+    name: "queue",
+    mode: 0o644,
+    changes: ["queue"],
+    content: both(
+      text((a) => jsonLines(a.queue().map((item) => item.text))),
+      enqueue,
+    ),
+  },
+  { name: "fifo.in", mode: 0o200, changes: ["queue"], content: enqueue },
+  { name: "fifo.out", mode: 0o444, changes: ["queue"], content: text((a) => written(a.queue()[0]?.text)) },
+  { name: "chat", mode: 0o444, changes: ["chat"], content: live((a) => a.chat) },
+  { name: "reply", mode: 0o444, changes: ["turn"], content: text((a) => a.reply()), costly: true },
+  { name: "offset", mode: 0o444, changes: ["turn"], content: text((a) => `${a.offset()}`) },
+  { name: "state", mode: 0o444, changes: ["state"], content: text((a) => a.state) },
+  { name: "statewait", mode: 0o444, changes: ["state"], content: statewait },
+  { name: "idlewait", mode: 0o444, changes: ["state"], content: idlewait },
+  { name: "cost", mode: 0o444, changes: ["usage"], content: text((a) => a.cost()) },
+  { name: "usage", mode: 0o444, changes: ["usage"], content: text((a) => a.usage()) },
+  { name: "ctxsz", mode: 0o444, changes: "content", content: text((a) => a.ctxsz()) },
+  { name: "context", mode: 0o444, changes: ["turn"], content: text((a) => a.context()), costly: true },
+  { name: "systemprompt", mode: 0o444, changes: "content", content: text((a) => a.systemPrompt()) },
+  { name: "models", mode: 0o444, changes: "content", content: text((a) => a.models()) },
+  {
+    name: "tools",
+    mode: 0o644,
+    changes: ["tools"],
+    content: both(
+      text((a) => a.tools().join("\n")),
+      loadTools,
+    ),
+  },
+  {
+    name: "cfg",
+    mode: 0o644,
+    changes: ["cfg"],
+    content: both(
+      text((a) => a.cfg()),
+      configure,
+    ),
+  },
+  { name: "ctl", mode: 0o200, changes: [], content: lines((a, line) => a.ctl(line)) },
+  { name: "machine", mode: 0o444, changes: "content", content: text((a) => a.machine()) },
+  { name: "machine.mmd", mode: 0o444, changes: "content", content: text((a) => a.mermaid()) },
+  { name: "snapshot", mode: 0o444, changes: "content", content: text((a) => a.snapshot()) },
+  { name: "trace", mode: 0o444, changes: "content", content: live((a) => a.trace) },
+];
+
+/** Numbers in the agent's block of qid paths: the folder, then its files. */
+const folderPath = 0;
+const firstFile = 1;
+
+export class AgentFolder extends Folder implements Site<LiveAgent> {
+  readonly removable = true;
+
+  constructor(
+    context: Context,
+    readonly target: LiveAgent,
+    folder: File,
+  ) {
+    super(context, folder);
+  }
+
+  get name(): string {
+    return this.target.name;
+  }
+
+  protected get path(): number {
+    return this.target.qid + folderPath;
+  }
+
+  override alive(): void {
+    if (this.target.session.removed) throw new Fault("missing", "session removed");
+    if (this.target.removed) throw new Fault("missing", "agent removed");
+  }
+
+  stamp(topics: readonly Topic[]): Stamp {
+    return newest(this.target, topics);
+  }
+
+  protected when(): Stamp {
+    return this.stamp(["name"]);
+  }
+
+  /** The file of that name, as a child of `folder`. */
+  file(name: string, folder: File = this): Named | undefined {
+    return fileOf(agentRows, name, this, this.target.qid + firstFile, folder);
+  }
+
+  files(folder: File = this): Named[] {
+    return filesOf(agentRows, this, this.target.qid + firstFile, folder);
+  }
+
+  protected child(name: string): File {
+    const file = this.file(name);
+    if (file) return file;
+    throw new Fault("missing", `an agent has no file ${name}`);
+  }
+
+  protected children(): File[] {
+    return this.files();
+  }
+
+  protected override rename(name: string): Maybe<void> {
+    return this.target.rename(name);
+  }
+
+  protected override end(): Maybe<void> {
+    return this.target.remove();
+  }
+}

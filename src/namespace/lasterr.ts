@@ -1,0 +1,38 @@
+/** `lasterr`: the last refused request, since a mount can show only an errno. */
+import type { NineError } from "../ninep/errors.ts";
+import type { Peer } from "../ninep/file.ts";
+import type { LiveSession } from "../session/live.ts";
+
+export class Refusals {
+  /** By uid, as the kernel tells it; those without one share an entry. */
+  readonly #ofUser = new Map<number | undefined, string>();
+  readonly #ofSession = new WeakMap<LiveSession, string>();
+
+  constructor(private readonly session: (name: string) => LiveSession | undefined) {}
+
+  /** `path` is the path that was asked for, from the root. */
+  note(peer: Peer, path: string, error: NineError): void {
+    const names = path.split("/").filter((name) => name !== "");
+    const line = `${new Date().toISOString()} /${names.join("/")}: ${fullWords(error)}`.replaceAll("\n", " ");
+    this.#ofUser.set(peer.uid, line);
+    const [top, name] = names;
+    const session = (top === "session" || top === "s") && name ? this.session(name) : undefined;
+    if (session) this.#ofSession.set(session, line);
+  }
+
+  /** One line, or nothing while nothing was refused. */
+  ofUser(peer: Peer): string {
+    return this.#ofUser.get(peer.uid) ?? "";
+  }
+
+  ofSession(session: LiveSession): string {
+    return this.#ofSession.get(session) ?? "";
+  }
+}
+
+/** The standard phrase and the whole sentence after it, which the error itself holds cut to what clients can take. */
+function fullWords({ message, cause }: NineError): string {
+  if (!(cause instanceof Error) || cause.message === "") return message;
+  const [standard] = message.split(": ", 1);
+  return `${standard}: ${cause.message}`;
+}

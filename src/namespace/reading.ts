@@ -1,0 +1,91 @@
+/** Files that are read: generated texts, logs that grow. */
+import { crc32 } from "node:zlib";
+import { type Maybe, type OpenFile, ORDWR, OWRITE } from "../ninep/file.ts";
+import { andThen } from "../ninep/maybe.ts";
+import type { TextLog } from "../session/live.ts";
+import type { Context } from "./context.ts";
+import type { Content } from "./files.ts";
+
+const encoder = new TextEncoder();
+
+/** Ends a text with a newline, unless it is empty or has one. */
+export function ended(text: string): string {
+  return text === "" || text.endsWith("\n") ? text : `${text}\n`;
+}
+
+/** A generated text; a final newline is added where it lacks one. */
+export function text<T>(make: (target: T, context: Context) => Maybe<string>): Content<T> {
+  return bytes((target, context) => andThen(make(target, context), (made) => encoder.encode(ended(made))));
+}
+
+/**
+ * A generated content, given to the byte as it is. It is made at the first read at offset 0 and served from that snapshot, so that
+ * messages of one reading never come from different versions; reading from 0 again makes a new one.
+ */
+export function bytes<T>(make: (target: T, context: Context) => Maybe<Uint8Array>): Content<T> {
+  return {
+    look: ({ target, context }) =>
+      andThen(make(target, context), (made) => ({ length: made.length, print: () => crc32(made) })),
+    open: ({ target, context }) => new Snapshot(() => make(target, context)),
+  };
+}
+
+class Snapshot implements OpenFile {
+  #made?: Maybe<Uint8Array>;
+
+  constructor(private readonly make: () => Maybe<Uint8Array>) {}
+
+  read(offset: number, count: number): Maybe<Uint8Array> {
+    if (offset === 0) this.#made = undefined;
+    this.#made ??= this.make();
+    return andThen(this.#made, (made) => made.subarray(offset, offset + count));
+  }
+}
+
+/** A log, read as it is at that moment; its end is the end of file. */
+export function live<T>(log: (target: T) => TextLog): Content<T> {
+  return {
+    look: (site) => {
+      const { length } = log(site.target);
+      return { length, print: () => length >>> 0 };
+    },
+    open: (site) => new LiveLog(() => log(site.target)),
+  };
+}
+
+/**
+ * Offsets count from the first byte ever. Where the log has dropped its oldest bytes, a reader that asks for them is moved on to what is
+ * kept, once, and goes on from there.
+ */
+class LiveLog implements OpenFile {
+  #moved = 0;
+
+  constructor(private readonly log: () => TextLog) {}
+
+  read(offset: number, count: number): Uint8Array {
+    const log = this.log();
+    if (offset === 0) this.#moved = 0;
+    this.#moved = Math.max(this.#moved, (log.start ?? 0) - offset);
+    return log.read(offset + this.#moved, count);
+  }
+}
+
+/** One file that reads as the first and takes writes as the second. */
+export function both<T>(reader: Content<T>, writer: Content<T>): Content<T> {
+  return {
+    look: (site) => reader.look(site),
+    open: (site, mode, request) => {
+      const access = mode & 3;
+      if (access !== OWRITE && access !== ORDWR) return reader.open(site, mode, request);
+      const writes = writer.open(site, mode, request);
+      if (access === OWRITE) return writes;
+      const reads = reader.open(site, mode, request);
+      return {
+        read: reads.read?.bind(reads),
+        write: writes.write?.bind(writes),
+        close: writes.close?.bind(writes),
+      };
+    },
+    resize: writer.resize?.bind(writer),
+  };
+}

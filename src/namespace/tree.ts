@@ -1,0 +1,49 @@
+/** The tree as a 9P server serves it. */
+import { userInfo } from "node:os";
+import type { NineError } from "../ninep/errors.ts";
+import type { File, Peer } from "../ninep/file.ts";
+import type { Runtime } from "../session/live.ts";
+import { Refusals } from "./lasterr.ts";
+import { Plans } from "./plan.ts";
+import { Root } from "./root.ts";
+import { Lengths, Noticed } from "./stamps.ts";
+
+export interface TreeOptions {
+  /** A folder for texts that are still being written; made when it is missing. Best on the disk that keeps the sessions. */
+  spoolDir: string;
+  /** Owner and group that Tstat tells of every file; left out: the user that the process runs as. */
+  user?: string;
+}
+
+export class Tree {
+  readonly root: File;
+  readonly #refusals: Refusals;
+
+  constructor(runtime: Runtime, options: TreeOptions) {
+    this.#refusals = new Refusals((name) => runtime.session(name));
+    this.root = new Root({
+      runtime,
+      spoolDir: options.spoolDir,
+      user: options.user ?? userName(),
+      started: Date.now(),
+      noticed: new Noticed(),
+      lengths: new Lengths(),
+      refusals: this.#refusals,
+      plans: new Plans(),
+    });
+  }
+
+  /** To be told of every Rerror, with the path of the file that it is about; feeds the files `lasterr`. */
+  readonly onRefused = (peer: Peer, path: string, error: NineError): void => {
+    this.#refusals.note(peer, path, error);
+  };
+}
+
+/** A uid without an entry in the user database has only its number for a name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? "none");
+  }
+}

@@ -1,0 +1,81 @@
+/** `statewait` and `idlewait`: reads that wait for an agent. */
+import { Fault } from "../fault.ts";
+import type { Maybe, OpenFile, Request } from "../ninep/file.ts";
+import type { LiveAgent } from "../session/live.ts";
+import type { Site } from "./context.ts";
+import type { Content } from "./files.ts";
+
+/**
+ * Length that Tstat tells. Where it is 0, `sendfile(2)` and some readers find nothing to read; where it is less than the answer,
+ * others stop within it. No answer is as long as this.
+ */
+const toldLength = 4096;
+
+/** Answers as soon as the state has changed since the open, and after that since its own last answer; never without a change. */
+export const statewait = waiting((agent) => {
+  let seen = agent.changes;
+  return () => {
+    if (agent.changes === seen) return undefined;
+    seen = agent.changes;
+    return agent.state;
+  };
+});
+
+/** Answers as soon as the agent is idle and nothing is about to start by itself. */
+export const idlewait = waiting((agent) => () => (agent.settled ? "idle" : undefined));
+
+/** `arm` runs at Topen and returns the question that is asked at a read and after every change, until it has an answer. */
+function waiting(arm: (agent: LiveAgent) => () => string | undefined): Content<LiveAgent> {
+  return {
+    look: () => ({ length: toldLength, print: () => 0 }),
+    open: (site) => new WaitFile(site, arm(site.target)),
+  };
+}
+
+class WaitFile implements OpenFile {
+  #answer = new Uint8Array(0);
+
+  constructor(
+    private readonly site: Site<LiveAgent>,
+    private readonly ask: () => string | undefined,
+  ) {}
+
+  /** Waits at offset 0; from any other offset it goes on with the answer given last, after which comes the end of file. */
+  read(offset: number, count: number, request: Request): Maybe<Uint8Array> {
+    if (offset > 0) return this.#answer.subarray(offset, offset + count);
+    const word = this.ask();
+    return word === undefined ? this.#wait(count, request) : this.#give(word, count);
+  }
+
+  #give(word: string, count: number): Uint8Array {
+    this.#answer = new TextEncoder().encode(`${word}\n`);
+    return this.#answer.subarray(0, count);
+  }
+
+  #wait(count: number, { signal }: Request): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        unwatch();
+        signal.removeEventListener("abort", interrupt);
+      };
+      const interrupt = () => {
+        end();
+        reject(new Fault("interrupted", ""));
+      };
+      const look = () => {
+        try {
+          this.site.alive();
+          const word = this.ask();
+          if (word === undefined) return;
+          resolve(this.#give(word, count));
+        } catch (error) {
+          reject(error);
+        }
+        end();
+      };
+      const unwatch = this.site.target.watch(look);
+      signal.addEventListener("abort", interrupt, { once: true });
+      if (signal.aborted) interrupt();
+    });
+  }
+}
