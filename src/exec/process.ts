@@ -1,19 +1,31 @@
-/** Placeholder: see the contract below; the implementation lands with the folder. */
+/**
+ * Running one program to its end: see `run`. This folder knows nothing of tools, agents or sessions; `ollie-remote` uses it as it is.
+ */
+import { accessSync, closeSync, constants, readlinkSync, statSync } from "node:fs";
+import { Fault, toFault } from "../fault.ts";
+import { unattended, withoutRuntime } from "./env.ts";
+import { end, type Family, type Member, markName, newMark } from "./family.ts";
+import { ensureKeeper } from "./keeper.ts";
+import { pipe } from "./libc.ts";
+import { OutputStream } from "./stream.ts";
+
 export interface RunOptions {
-  /** argv[0] is a path; nothing is looked up and no shell is involved. */
+  /** argv[0] is a path; nothing is looked up and no shell interprets anything. */
   argv: string[];
   cwd: string;
-  /** The whole environment of the child; nothing is inherited. */
+  /** The whole environment of the child, on top of `unattended` (env.ts); nothing else is inherited. */
   env: Record<string, string>;
   stdin: string | Uint8Array;
   /** Milliseconds until the group is ended (TERM, then KILL). */
   timeout: number;
-  /** Called with what was printed as it comes, cleaned for display; never awaited. */
+  /** Called with what was printed as it comes, line by line, cleaned for display; never awaited. Falls silent after 64 KiB. */
   onOutput?: (text: string) => void;
   /** Aborted = end the group: TERM at once, KILL after 500 ms. */
   signal: AbortSignal;
-  /** Where the whole output is kept, at most 10 MiB; created only when the output outgrows what a result may hold. */
+  /** Where the whole output is kept, at most 10 MiB; made only when the result does not hold everything. stderr goes to `{spill}.err`. */
   spill: string;
+  /** Bytes of address space that each process may have (RLIMIT_AS); unset = no limit. */
+  memory?: number;
 }
 
 export interface RunResult {
@@ -31,4 +43,178 @@ export interface RunResult {
   wall: number;
   /** Processes that outlived the call and were ended, or that could not be. */
   leftovers?: string;
+}
+
+/** Milliseconds from TERM to KILL. */
+const grace = 500;
+/** Milliseconds that output may still arrive after the program has ended. */
+const drain = 250;
+/** Bytes of output in a result. 2 KiB less than a result's 16, for the lines that say what is missing and how the call ended. */
+const textLimit = 14 * 1024;
+/** What stderr gets of that at least, where both streams are long. */
+const stderrShare = 4 * 1024;
+const diskLimit = 10 * 1024 * 1024;
+const liveLimit = 64 * 1024;
+
+/**
+ * Gives the process what programs expect, then becomes the program: Bun has raised its own soft RLIMIT_NOFILE, beyond what `select(2)`
+ * survives, and if memory runs out, the kernel shall pick the program and not the server. `$1` is the memory limit in KiB, 0 = none.
+ */
+const launcher = `{ ulimit -S -n 1024; echo 500 >/proc/self/oom_score_adj; [ "$1" = 0 ] || ulimit -v "$1"; } 2>/dev/null
+shift; exec "$@"`;
+
+/**
+ * Runs a program in a session and process group of its own, without a terminal, its stdin given and closed.
+ *
+ * Settles when the program exits, not when its output closes: what it leaves behind gets 250 ms to finish printing and is then ended
+ * (TERM, KILL), wherever it has gone, and named in `leftovers`. Rejects with a Fault only if the program cannot be started.
+ */
+export async function run(options: RunOptions): Promise<RunResult> {
+  const started = performance.now();
+  if (options.signal.aborted) return { ended: "cancelled", text: "", bytes: 0, wall: 0 };
+  const { child, family, stdout, stderr } = start(options, started);
+  const drained = Promise.all([stdout.done, stderr.done]).then(() => true);
+
+  const exited = child.exited.then(() => "exit" as const);
+  const limit = interruption(options);
+  const ended = await Promise.race([exited, limit.reached]);
+  limit.dispose();
+  if (ended === "exit") await within(drain, drained);
+  const { ended: leftovers, left } = await end(family, grace);
+  // Nobody we know holds the pipes any more; still, the end of file is waited for only as long as something comes.
+  for (let before = -1; before !== stdout.bytes + stderr.bytes && !(await within(drain, drained)); ) {
+    before = stdout.bytes + stderr.bytes;
+  }
+  stdout.stop();
+  stderr.stop();
+  await drained;
+  await within(drain, exited);
+
+  return {
+    code: child.exitCode ?? undefined,
+    signal: child.signalCode === null ? undefined : String(child.signalCode),
+    ended,
+    ...(await compose(stdout, stderr)),
+    wall: performance.now() - started,
+    leftovers: describe(ended === "exit" ? leftovers : [], left),
+  };
+}
+
+function start(options: RunOptions, since: number) {
+  mustBeExecutable(options.argv[0]!);
+  ensureKeeper();
+  const { mark, value } = newMark();
+  const [out, err] = [pipe(), pipe()];
+  const input = typeof options.stdin === "string" ? new TextEncoder().encode(options.stdin) : options.stdin;
+  const memory = String(Math.floor((options.memory ?? 0) / 1024));
+  let child: Bun.Subprocess;
+  try {
+    child = Bun.spawn(["/bin/sh", "-c", launcher, "ollie", memory, ...options.argv], {
+      cwd: options.cwd,
+      env: { ...unattended, ...withoutRuntime(options.env), [markName]: value },
+      stdin: input.length > 0 ? input : "ignore",
+      stdout: out.write,
+      stderr: err.write,
+      detached: true,
+    });
+  } catch (error) {
+    for (const fd of [out.read, err.read]) closeSync(fd);
+    throw cannotStart(options, error);
+  } finally {
+    for (const fd of [out.write, err.write]) closeSync(fd);
+  }
+  const pipes = [out, err].map(({ read }) => readlinkSync(`/proc/self/fd/${read}`));
+  const family: Family = { leader: child.pid, mark, pipes, since };
+  const onText = live(options.onOutput);
+  const stream = (fd: number, path: string) =>
+    new OutputStream(fd, { path, cap: diskLimit, limit: textLimit, onText });
+  return {
+    child,
+    family,
+    stdout: stream(out.read, options.spill),
+    stderr: stream(err.read, `${options.spill}.err`),
+  };
+}
+
+function mustBeExecutable(path: string): void {
+  try {
+    if (!statSync(path).isFile())
+      throw new Fault("invalid", `${path} is not a program but a directory or a special file`);
+    accessSync(path, constants.X_OK);
+  } catch (error) {
+    throw toFault(error, `cannot run ${path}`);
+  }
+}
+
+function cannotStart(options: RunOptions, error: unknown): Fault {
+  const code = (error as { code?: string }).code;
+  if (code === "E2BIG")
+    return new Fault("full", "the environment of the program is larger than the system allows", {
+      cause: error,
+    });
+  try {
+    if (!statSync(options.cwd).isDirectory())
+      return new Fault("invalid", `the working folder ${options.cwd} is not a directory`);
+  } catch (reason) {
+    return toFault(reason, "the working folder cannot be used");
+  }
+  return toFault(error, `cannot run ${options.argv[0]}`);
+}
+
+/** Resolves when the call is cancelled or its time is up. */
+function interruption(options: RunOptions) {
+  const { promise, resolve } = Promise.withResolvers<"timeout" | "cancelled">();
+  const cancel = () => resolve("cancelled");
+  // setTimeout takes 31 bits and fires at once beyond.
+  const timer = setTimeout(() => resolve("timeout"), Math.min(options.timeout, 2 ** 31 - 1));
+  options.signal.addEventListener("abort", cancel, { once: true });
+  const dispose = () => {
+    clearTimeout(timer);
+    options.signal.removeEventListener("abort", cancel);
+  };
+  return { reached: promise, dispose };
+}
+
+/** Whether the promise resolved in time. */
+function within(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, milliseconds, false);
+  return Promise.race([promise.then(() => true), late]).finally(() => clearTimeout(timer));
+}
+
+function live(onOutput: RunOptions["onOutput"]): (text: string) => void {
+  let room = onOutput ? liveLimit : 0;
+  return (text) => {
+    if (room <= 0) return;
+    room -= text.length;
+    onOutput?.(
+      room > 0
+        ? text
+        : `${text.slice(0, room + text.length)}\n[… more output; the result shows its head and tail]\n`,
+    );
+  };
+}
+
+async function compose(
+  stdout: OutputStream,
+  stderr: OutputStream,
+): Promise<Pick<RunResult, "text" | "bytes" | "spilled">> {
+  const forStderr = Math.min(stderr.wanted, Math.max(stderrShare, textLimit - stdout.wanted));
+  const out = await stdout.finish(textLimit - forStderr);
+  const err = await stderr.finish(forStderr);
+  const between = out.text && !out.text.endsWith("\n") ? "\n" : "";
+  const text = err.text ? `${out.text}${between}[stderr]\n${err.text}` : out.text;
+  return { text, bytes: stdout.bytes + stderr.bytes, spilled: out.path ?? err.path };
+}
+
+function describe(ended: Member[], left: Member[]): string | undefined {
+  const parts = [];
+  if (ended.length > 0) parts.push(`background process ended (${names(ended)})`);
+  if (left.length > 0) parts.push(`process that could not be ended (${names(left)})`);
+  return parts.join("; ") || undefined;
+}
+
+function names(members: Member[]): string {
+  const shown = members.slice(0, 5).map(({ pid, command }) => `pid ${pid}${command && `: ${command}`}`);
+  return members.length > 5 ? `${shown.join("; ")}; and ${members.length - 5} more` : shown.join("; ");
 }

@@ -1,0 +1,54 @@
+/**
+ * The keeper: a sleeping /bin/sh (1 MB) that outlives this process to end the programs it was running.
+ *
+ * It reads a pipe of which only this process holds the other end. When that end closes, be it by a crash or by SIGKILL, it kills
+ * every process that carries this process's mark, children of children and those with a session of their own included.
+ * PR_SET_PDEATHSIG would reach only the direct child, and to set it takes a launcher of one's own; this costs a call nothing.
+ */
+import { closeSync } from "node:fs";
+import { owner } from "./family.ts";
+import { pipe } from "./libc.ts";
+
+/**
+ * `$1` is the owner's mark. Plain POSIX sh without any program: a host may have nothing else, and `read` skips the NULs of an environ.
+ * Twenty rounds, because what is being killed may still be forking.
+ */
+const script = `
+trap '' HUP INT TERM
+read -r _
+round=0 found=1
+while [ "$found" ] && [ "$round" -lt 20 ]; do
+  found= round=$((round + 1))
+  for process in /proc/[0-9]*; do
+    pid=\${process#/proc/}
+    while IFS= read -r line || [ "$line" ]; do
+      case $line in *"$1"*) found=1; kill -KILL "-$pid" "$pid" ;; esac
+    done <"$process/environ"
+  done
+done 2>/dev/null`;
+
+let holding = false;
+
+/** Starts the keeper unless one runs. Called before every program's start. */
+export function ensureKeeper(): void {
+  if (holding) return;
+  const { read, write } = pipe();
+  try {
+    const keeper = Bun.spawn(["/bin/sh", "-c", script, "ollie-keeper", `/${owner}/`], {
+      stdin: read,
+      stdout: "ignore",
+      stderr: "ignore",
+      detached: true,
+      cwd: "/",
+      env: {},
+    });
+    holding = true;
+    keeper.unref();
+    keeper.exited.then(() => {
+      holding = false;
+      closeSync(write);
+    });
+  } finally {
+    closeSync(read);
+  }
+}

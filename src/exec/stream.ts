@@ -1,0 +1,99 @@
+/** One stream of a program's output: read, kept whole on disk, cleaned, cut to head and tail. */
+import { closeSync } from "node:fs";
+import type { ReadableStreamDefaultReader } from "node:stream/web";
+import { Cleaner } from "./clean.ts";
+import { Excerpt } from "./excerpt.ts";
+import { Spill } from "./spill.ts";
+
+/** A NUL within so many bytes makes an output binary, as for grep and git. */
+const binaryProbe = 8192;
+
+export class OutputStream {
+  /** Resolves at the end of file, or after `stop`. */
+  readonly done: Promise<void>;
+  private readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  private readonly decoder = new TextDecoder();
+  private readonly cleaner = new Cleaner();
+  private readonly excerpt: Excerpt;
+  private readonly spill: Spill;
+  private binary = false;
+
+  /** `fd` is the reading end of a pipe and is closed here. `limit`: bytes that `text` may hold. */
+  constructor(
+    fd: number,
+    private readonly options: { path: string; cap: number; limit: number; onText: (text: string) => void },
+  ) {
+    this.excerpt = new Excerpt(options.limit);
+    this.spill = new Spill(options.path, options.cap);
+    this.reader = Bun.file(fd).stream().getReader();
+    this.done = this.pump().finally(() => closeSync(fd));
+  }
+
+  /** Bytes read. */
+  get bytes(): number {
+    return this.spill.bytes;
+  }
+
+  /** Bytes that `text` would like to have. */
+  get wanted(): number {
+    return this.binary ? 0 : this.excerpt.bytes;
+  }
+
+  /** Ends the reading although somebody still holds the other end. */
+  stop(): void {
+    this.reader.cancel().catch(() => {});
+  }
+
+  /** What the result shows, within `share` bytes and a line; `path` is set where that is not all. Once `done` has resolved. */
+  async finish(share: number): Promise<{ text: string; path?: string }> {
+    const cut = this.excerpt.bytes > share;
+    if (!this.binary && !cut && !this.cleaner.clamped) {
+      await this.spill.discard();
+      return { text: this.excerpt.render(share, () => "") };
+    }
+    const kept = await this.spill.keep();
+    const path = kept ? this.spill.path : undefined;
+    const shortfall = this.spill.shortfall();
+    const place = kept
+      ? `in ${this.spill.path}${shortfall && ` (${shortfall})`}`
+      : `lost: ${this.spill.problem}`;
+    if (this.binary) return { text: `[binary output, ${count(this.bytes)} bytes, saved ${place}]`, path };
+    const text = this.excerpt.render(
+      share,
+      (n) => `[… ${count(n)} bytes left out here; the whole output is ${place}]`,
+    );
+    if (cut) return { text, path };
+    return {
+      text: `${text}${text.endsWith("\n") ? "" : "\n"}[long lines are cut; the whole output is ${place}]`,
+      path,
+    };
+  }
+
+  private async pump(): Promise<void> {
+    for (;;) {
+      const { value, done } = await this.reader.read();
+      if (done) break;
+      const wait = this.take(value);
+      if (wait) await wait;
+    }
+    this.show(this.cleaner.push(this.decoder.decode()) + this.cleaner.end());
+  }
+
+  private take(chunk: Uint8Array): Promise<void> | undefined {
+    if (!this.binary && this.bytes < binaryProbe)
+      this.binary = chunk.subarray(0, binaryProbe - this.bytes).includes(0);
+    const wait = this.spill.write(chunk);
+    if (!this.binary) this.show(this.cleaner.push(this.decoder.decode(chunk, { stream: true })));
+    return wait;
+  }
+
+  private show(text: string): void {
+    if (!text || this.binary) return;
+    this.excerpt.add(text);
+    this.options.onText(text);
+  }
+}
+
+function count(n: number): string {
+  return n.toLocaleString("en");
+}
