@@ -27,11 +27,24 @@ export const recordSchema = z.discriminatedUnion("t", [
   /** Tools loaded and unloaded. */
   z.object({ t: z.literal("tools"), at, load: z.array(z.string()), unload: z.array(z.string()) }),
   /** A text was accepted and waits. how: prompt = starts a turn by itself; queue = waits for one; inject = wants into the running turn. */
-  z.object({ t: z.literal("prompt"), at, id: z.string(), text: z.string(), how: z.enum(["prompt", "queue", "inject"]) }),
+  z.object({
+    t: z.literal("prompt"),
+    at,
+    id: z.string(),
+    text: z.string(),
+    how: z.enum(["prompt", "queue", "inject"]),
+  }),
   /** A waiting text was taken out again. */
   z.object({ t: z.literal("dequeue"), at, id: z.string() }),
   /** A turn began with a waiting text. Its user block stands in chat from byte `chatAt` to byte `offset`. */
-  z.object({ t: z.literal("turn"), at, id: z.string(), prompt: z.string(), chatAt: z.number(), offset: z.number() }),
+  z.object({
+    t: z.literal("turn"),
+    at,
+    id: z.string(),
+    prompt: z.string(),
+    chatAt: z.number(),
+    offset: z.number(),
+  }),
   /** A waiting inject was given to the model as a user message, here in the history. */
   z.object({ t: z.literal("inject"), at, prompt: z.string() }),
   /** A note of the runtime to the model, given as a user message (stuck model, last step …). */
@@ -60,7 +73,14 @@ export const recordSchema = z.discriminatedUnion("t", [
     how: z.enum(["done", "failed", "cancelled", "timedOut", "refused"]),
   }),
   /** Tokens and cost of one request. */
-  z.object({ t: z.literal("usage"), at, backend: z.string(), model: z.string(), usage: usageSchema, cost: z.number().optional() }),
+  z.object({
+    t: z.literal("usage"),
+    at,
+    backend: z.string(),
+    model: z.string(),
+    usage: usageSchema,
+    cost: z.number().optional(),
+  }),
   /** The turn is over and all of it is in chat. */
   z.object({
     t: z.literal("end"),

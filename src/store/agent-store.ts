@@ -1,0 +1,202 @@
+/** What survives of one agent: its journal, its chat, and the state that the journal adds up to. */
+import { closeSync, existsSync, openSync } from "node:fs";
+import { join } from "node:path";
+import type { Message } from "../backends/backend.ts";
+import { Fault } from "../fault.ts";
+import { type AgentState, fold } from "./agent-state.ts";
+import { ChatLog, userBlock } from "./chat.ts";
+import { repairOf } from "./chat-repair.ts";
+import { fileMode, writeDurably } from "./disk.ts";
+import type { FdCache } from "./fd-cache.ts";
+import { HistoryBuilder } from "./history.ts";
+import { newId } from "./ids.ts";
+import type { Journal } from "./journal.ts";
+import type { Place } from "./journal-lines.ts";
+import { openJournal } from "./journal-recovery.ts";
+import { LogFile } from "./log-file.ts";
+import type { JournalRecord, NewRecord } from "./records.ts";
+
+export interface NewAgent {
+  name: string;
+  /** Name of the agent config. */
+  config: string;
+  /** Settings that differ from the config's. */
+  cfg?: Record<string, string>;
+}
+
+/** What an agent needs of its session. */
+export interface AgentOwner {
+  readonly agentsFolder: string;
+  readonly cache: FdCache;
+  renameAgent(agent: AgentStore, name: string): Promise<void>;
+  removeAgent(agent: AgentStore): Promise<void>;
+}
+
+const journalFile = "journal.jsonl";
+const chatFile = "chat";
+const interruption = "the server ended while this turn ran";
+
+export class AgentStore {
+  #name: string;
+  #journal!: Journal;
+  #journalLog: LogFile;
+  #state!: AgentState;
+  readonly chat: ChatLog;
+
+  private constructor(
+    readonly owner: AgentOwner,
+    name: string,
+  ) {
+    this.#name = name;
+    this.#journalLog = new LogFile(() => join(this.folder, journalFile), owner.cache);
+    this.chat = new ChatLog(new LogFile(() => join(this.folder, chatFile), owner.cache));
+  }
+
+  /** Fills an empty folder with a new agent's files, on disk when it resolves. `created` is in milliseconds since 1970. */
+  static async fill(folder: string, { config, cfg = {} }: NewAgent, created: number): Promise<void> {
+    const records: JournalRecord[] = [{ t: "agent", at: created, v: 1, id: newId(), config }];
+    if (Object.keys(cfg).length > 0) records.push({ t: "cfg", at: created, set: cfg });
+    closeSync(openSync(join(folder, chatFile), "ax", fileMode));
+    await writeDurably(
+      join(folder, journalFile),
+      records.map((record) => `${JSON.stringify(record)}\n`).join(""),
+    );
+  }
+
+  /**
+   * Opens an agent in whatever condition a crash has left it, adding to `report` a sentence for each thing that was put right. A turn
+   * that was running has ended as "interrupted" then, and chat says so; calls of it that have no result are completed by `history`.
+   */
+  static async load(owner: AgentOwner, name: string, report: string[]): Promise<AgentStore> {
+    const agent = new AgentStore(owner, name);
+    const { journal, state } = await openJournal(agent.#journalLog, report);
+    agent.#journal = journal;
+    agent.#state = state;
+    agent.#repairChat(report);
+    agent.#closeInterrupted(report);
+    return agent;
+  }
+
+  get name(): string {
+    return this.#name;
+  }
+
+  get folder(): string {
+    return join(this.owner.agentsFolder, this.#name);
+  }
+
+  /** The fold of the journal. It changes in place with every `append`; nobody else writes it. */
+  get state(): Readonly<AgentState> {
+    return this.#state;
+  }
+
+  /**
+   * Adds a record to the journal (a plain write; see `sync`) and to `state`. Throws a Fault where the disk refuses (kind "full" on a
+   * full disk), and then neither has changed.
+   */
+  append(record: NewRecord & { at?: number }): void {
+    const { record: stamped, place } = this.#journal.append(record);
+    fold(this.#state, stamped, place);
+  }
+
+  /**
+   * Begins a turn with a text that waits: journalled first, then shown in chat. Throws a Fault, and then nothing has changed, where the
+   * disk refuses the record or still owes chat something, since `offset` could not be foretold.
+   */
+  beginTurn(turn: string, prompt: string): void {
+    const held = this.#state.waiting.find(({ id }) => id === prompt);
+    if (!held) throw new Fault("missing", `no text with the id ${prompt} waits`);
+    this.chat.closeAll();
+    this.chat.flush();
+    const at = Date.now();
+    const block = turnBlock(held.text, at);
+    const chatAt = this.chat.length;
+    this.append({ t: "turn", at, id: turn, prompt, chatAt, offset: chatAt + block.length });
+    this.chat.raw(block);
+  }
+
+  /** Everything appended to the journal and written to chat is on disk when this resolves. Concurrent callers share one fdatasync. */
+  async sync(): Promise<void> {
+    await Promise.all([this.#journalLog.sync(), this.chat.sync()]);
+  }
+
+  /** The conversation since the last `clear`, always valid for a model; see `HistoryBuilder`. Reads the disk. */
+  async history(): Promise<Message[]> {
+    const builder = new HistoryBuilder();
+    await this.#journal.records(this.#state.historyFrom, this.#journal.length, (record) =>
+      builder.add(record),
+    );
+    return builder.finish();
+  }
+
+  /** The assistant's texts of the last turn that ended, however it did, joined by newlines. Reads the disk. */
+  async reply(): Promise<string> {
+    const { last } = this.#state;
+    if (!last) return "";
+    const texts: string[] = [];
+    let inside = false;
+    await this.#journal.records(last.from, last.to, (record) => {
+      if (record.t === "turn") inside = record.id === last.id;
+      if (inside && record.t === "assistant" && record.text !== "") texts.push(record.text);
+    });
+    return texts.join("\n");
+  }
+
+  /** The text that the running or last turn began with. Reads the disk. */
+  promptPrev(): string {
+    const { prevPrompt } = this.#state;
+    return prevPrompt ? this.#promptText(prevPrompt.id, prevPrompt.place) : "";
+  }
+
+  /** Open files and journal positions stay valid. Throws a Fault of kind "exists" where the session has an agent of that name. */
+  renameTo(name: string): Promise<void> {
+    return this.owner.renameAgent(this, name);
+  }
+
+  /** Ends the agent for good. It is gone at once, also after a crash; its files are deleted later. */
+  remove(): Promise<void> {
+    return this.owner.removeAgent(this);
+  }
+
+  /** For the session alone: the folder has a new name. */
+  renamed(name: string): void {
+    this.#name = name;
+  }
+
+  /** For the session alone: the folder is gone. */
+  retire(): void {
+    this.#journalLog.retire();
+    this.chat.file.retire();
+  }
+
+  #promptText(id: string, place: Place): string {
+    for (const record of this.#journal.at(place))
+      if (record.t === "prompt" && record.id === id) return record.text;
+    return "";
+  }
+
+  #repairChat(report: string[]): void {
+    const { file } = this.chat;
+    if (!existsSync(file.path)) closeSync(openSync(file.path, "ax", fileMode));
+    const turn = this.#state.running ?? this.#state.last;
+    const bytes = () => turnBlock(this.promptPrev(), turn!.at);
+    const repair = repairOf(file, turn && { chatAt: turn.chatAt, offset: turn.offset, bytes });
+    report.push(...repair.report);
+    if (repair.patch.length > 0) this.chat.raw(repair.patch);
+  }
+
+  #closeInterrupted(report: string[]): void {
+    const { running } = this.#state;
+    if (!running) return;
+    this.chat.block("info", {}, `Interrupted: ${interruption}.`);
+    const end = { t: "end", turn: running.id, how: "interrupted", reason: interruption } as const;
+    const { record, place } = this.#journal.appendOrOwe(end);
+    fold(this.#state, record, place);
+    report.push(`${this.folder}: the turn that ran at the end of the last server is closed as interrupted`);
+  }
+}
+
+/** The user block of a turn; the same bytes at every call, since recovery writes again what a crash has kept from chat. */
+function turnBlock(text: string, at: number): Uint8Array {
+  return userBlock(text, { time: new Date(at).toISOString() });
+}

@@ -1,0 +1,108 @@
+/**
+ * What must be appended to a chat that a crash has cut anywhere, so that its blocks are whole again and the byte offsets in the
+ * journal are true. Nothing is ever cut off: a reader may have seen it.
+ */
+import { blockTypes, endMarker } from "./blocks.ts";
+import type { LogFile } from "./log-file.ts";
+
+/** The user block of the newest turn as the journal has it. */
+export interface ExpectedBlock {
+  chatAt: number;
+  offset: number;
+  /** Asked only where it is needed. */
+  bytes(): Uint8Array;
+}
+
+/** A gap greater than this is no crash's doing, and is not filled. */
+const maxGap = 64 * 1024 * 1024;
+const windowBytes = 64 * 1024;
+const newline = 10;
+const marker = Buffer.from("\n[[[");
+
+/** Returns what to append ("" bytes for a whole chat), and a sentence for each thing that was wrong. */
+export function repairOf(
+  chat: LogFile,
+  expected: ExpectedBlock | undefined,
+): { patch: Uint8Array; report: string[] } {
+  const missing = expected ? expected.offset - chat.length : 0;
+  const closing = closingOf(chat);
+  if (expected && missing > 0 && missing < maxGap) {
+    const gap = Math.max(0, expected.chatAt - chat.length);
+    const block = fitted(expected).subarray(Math.max(0, chat.length - expected.chatAt));
+    return {
+      patch: Buffer.concat([filler(gap, closing), block]),
+      report: [
+        `${chat.path}: ${missing} bytes up to the end of the last prompt were missing and are written again`,
+      ],
+    };
+  }
+  const report = closing ? [`${chat.path}: a block that was left open is closed`] : [];
+  if (missing >= maxGap) report.push(`${chat.path}: ${missing} bytes are missing and cannot be replaced`);
+  return { patch: Buffer.from(closing), report };
+}
+
+/** The block in exactly the room that the journal has reserved, should it have been rendered with other attributes. */
+function fitted({ chatAt, offset, bytes: render }: ExpectedBlock): Uint8Array {
+  const room = offset - chatAt;
+  const bytes = render();
+  if (bytes.length === room) return bytes;
+  const end = Buffer.from(`\n${endMarker}\n`);
+  const block = Buffer.alloc(Math.max(0, room), newline);
+  block.set(bytes.subarray(0, Math.min(room, bytes.length - end.length)));
+  if (room > end.length) block.set(end, room - end.length);
+  return block;
+}
+
+/** Stands in for `size` bytes that are lost. */
+function filler(size: number, closing: string): Uint8Array {
+  const bytes = Buffer.alloc(size, newline);
+  const texts = [`${closing}[[[info]]]\n${size} bytes of this chat were lost.\n${endMarker}\n`, closing];
+  const text = Buffer.from(texts.find((one) => Buffer.byteLength(one) <= size) ?? "");
+  bytes.set(text);
+  return bytes;
+}
+
+/** What closes the block, and completes the marker, that the chat ends in; "" where it ends between two blocks. */
+function closingOf(chat: LogFile): string {
+  const lastLine = lastIndexOf(chat, marker.subarray(0, 1), chat.length) + 1;
+  const open = blockIsOpen(chat, lastLine);
+  const ended = lastLine === chat.length;
+  if (ended) return open ? `${endMarker}\n` : "";
+  const tail = Buffer.from(chat.read(lastLine, windowBytes)).toString();
+  if (open) return endMarker.startsWith(tail) ? `${endMarker.slice(tail.length)}\n` : `\n${endMarker}\n`;
+  if (tail === endMarker) return "\n";
+  return /^(\[{1,2}$|\[\[\[)/.test(tail) ? `${markerRest(tail)}\n${endMarker}\n` : "\n";
+}
+
+/** Whether the last marker line before byte `to`, which begins a line, opens a block. */
+function blockIsOpen(chat: LogFile, to: number): boolean {
+  const found = lastIndexOf(chat, marker, to);
+  const at = found < 0 ? 0 : found + 1;
+  const line = Buffer.from(chat.read(at, Math.min(to - at, endMarker.length + 1))).toString();
+  return line.startsWith("[[[") && line !== `${endMarker}\n`;
+}
+
+/** What is missing of an opening marker line. */
+function markerRest(tail: string): string {
+  const [, type = "", attrs = ""] = /^\[{1,3}([a-z]*)(.*)$/s.exec(tail) ?? [];
+  const brackets = "[[[".slice(tail.length);
+  if (attrs === "") {
+    const whole = brackets ? "info" : (blockTypes.find((one) => one.startsWith(type)) ?? type);
+    return `${brackets}${whole.slice(type.length)}]]]`;
+  }
+  const unquoted = attrs.replace(/"(\\.|[^"\\])*"/gs, "");
+  if (unquoted.includes('"')) return `${/(^|[^\\])(\\\\)*\\$/.test(attrs) ? "\\" : ""}"]]]`;
+  return "]]]".slice(/\]*$/.exec(attrs)?.[0].length);
+}
+
+/** Where `needle` was found last in the bytes before `to`, or -1. Reads backwards, since a chat may be long. */
+function lastIndexOf(chat: LogFile, needle: Uint8Array, to: number): number {
+  for (let end = to; end > 0; ) {
+    const start = Math.max(0, end - windowBytes);
+    const found = Buffer.from(chat.read(start, end - start)).lastIndexOf(needle);
+    if (found >= 0) return start + found;
+    if (start === 0) break;
+    end = start + needle.length - 1;
+  }
+  return -1;
+}

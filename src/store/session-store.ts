@@ -1,0 +1,218 @@
+/** What survives of one session: its settings, its plan and its agents, all in one folder. */
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { Fault, toFault } from "../fault.ts";
+import { type AgentOwner, AgentStore, type NewAgent } from "./agent-store.ts";
+import { folderMode, isErrno, replaceFile, syncFolder, writeDurably } from "./disk.ts";
+import type { FdCache } from "./fd-cache.ts";
+import { newId } from "./ids.ts";
+import { type Leftovers, moveFolder } from "./leftovers.ts";
+import { checkName } from "./names.ts";
+import { Serial } from "./serial.ts";
+import { type SessionJson, sessionSchema } from "./session-json.ts";
+
+/** What a session needs of the store. */
+export interface SessionOwner {
+  readonly sessionsFolder: string;
+  readonly cache: FdCache;
+  readonly leftovers: Leftovers;
+  /** `session` has changed its name, or has been removed. */
+  moved(session: SessionStore, from: string, to: string | undefined): void;
+}
+
+export type NewSession = Partial<Pick<SessionJson, "cfg" | "env">>;
+
+const jsonFile = "session.json";
+const planFile = "plan";
+const nothing = new Uint8Array(0);
+
+export class SessionStore implements AgentOwner {
+  #name: string;
+  #json: SessionJson;
+  #agents: AgentStore[] = [];
+  /** Changes of the folder, one at a time. */
+  readonly #changes = new Serial();
+
+  private constructor(
+    readonly owner: SessionOwner,
+    name: string,
+    json: SessionJson,
+  ) {
+    this.#name = name;
+    this.#json = json;
+  }
+
+  /** Fills an empty folder with a new session's files, on disk when it resolves. */
+  static async fill(folder: string, { cfg = {}, env = {} }: NewSession, agents: NewAgent[]): Promise<void> {
+    const created = Date.now();
+    const json: SessionJson = { v: 1, id: newId(), created, cfg, env };
+    const agentsFolder = join(folder, "agents");
+    for (const path of [
+      agentsFolder,
+      join(folder, "tmp"),
+      ...agents.map(({ name }) => join(agentsFolder, name)),
+    ])
+      mkdirSync(path, { mode: folderMode });
+    await Promise.all([
+      writeDurably(join(folder, jsonFile), serialize(json)),
+      // Agents are listed in the order of their creation, so no two of a session may have the same time.
+      ...agents.map((agent, i) => AgentStore.fill(join(agentsFolder, agent.name), agent, created + i)),
+    ]);
+    await Promise.all([agentsFolder, ...agents.map(({ name }) => join(agentsFolder, name))].map(syncFolder));
+  }
+
+  /**
+   * Opens a session, adding to `report` a sentence for each thing that was put right and for each agent that cannot be opened (its
+   * folder stays as it is). Throws a Fault where `session.json` is missing or makes no sense.
+   */
+  static async load(owner: SessionOwner, name: string, report: string[]): Promise<SessionStore> {
+    const folder = join(owner.sessionsFolder, name);
+    const session = new SessionStore(owner, name, await readJson(join(folder, jsonFile)));
+    for (const path of [session.tmp, session.agentsFolder])
+      mkdirSync(path, { mode: folderMode, recursive: true });
+    for (const entry of readdirSync(session.agentsFolder, { withFileTypes: true })) {
+      if (!entry.isDirectory()) continue;
+      try {
+        session.#agents.push(await AgentStore.load(session, entry.name, report));
+      } catch (error) {
+        report.push(`agent ${entry.name} of session ${name} could not be opened: ${toFault(error).message}`);
+      }
+    }
+    session.#sort();
+    return session;
+  }
+
+  get name(): string {
+    return this.#name;
+  }
+
+  get folder(): string {
+    return join(this.owner.sessionsFolder, this.name);
+  }
+
+  get agentsFolder(): string {
+    return join(this.folder, "agents");
+  }
+
+  get cache(): FdCache {
+    return this.owner.cache;
+  }
+
+  /** Absolute path of the session's private folder for temporary files; it exists. */
+  get tmp(): string {
+    return join(this.folder, "tmp");
+  }
+
+  get json(): Readonly<SessionJson> {
+    return this.#json;
+  }
+
+  /** Changes settings, durably: `change` gets a copy and returns what is to be kept. On a Fault they are as before. */
+  update(change: (json: SessionJson) => SessionJson): Promise<void> {
+    return this.#changes.run(async () => {
+      const json = change(structuredClone(this.#json));
+      await replaceFile(join(this.folder, jsonFile), serialize(json));
+      this.#json = json;
+    });
+  }
+
+  /** The plan as it was written, empty at first. Reads the disk synchronously. */
+  plan(): Uint8Array {
+    try {
+      return readFileSync(join(this.folder, planFile));
+    } catch (error) {
+      if (isErrno(error, "ENOENT")) return nothing;
+      throw toFault(error, "the plan could not be read");
+    }
+  }
+
+  /** The whole new plan, atomically and durably. */
+  writePlan(text: Uint8Array): Promise<void> {
+    return this.#changes.run(() => replaceFile(join(this.folder, planFile), text));
+  }
+
+  /** In order of creation. */
+  agents(): readonly AgentStore[] {
+    return this.#agents;
+  }
+
+  /** Creates an agent, durably, or changes nothing. Throws a Fault of kind "exists" where the name is taken. */
+  createAgent(agent: NewAgent): Promise<AgentStore> {
+    checkName(agent.name);
+    return this.#changes.run(async () => {
+      const created = Math.max(Date.now(), (this.#agents.at(-1)?.state.created ?? 0) + 1);
+      await this.owner.leftovers.create(join(this.agentsFolder, agent.name), (folder) =>
+        AgentStore.fill(folder, agent, created),
+      );
+      const store = await AgentStore.load(this, agent.name, []);
+      this.#agents.push(store);
+      return store;
+    });
+  }
+
+  /** Renames the session, durably. Throws a Fault of kind "exists" where the name is taken. */
+  renameTo(name: string): Promise<void> {
+    checkName(name);
+    return this.#changes.run(async () => {
+      const from = this.name;
+      if (name === from) return;
+      moveFolder(this.folder, join(this.owner.sessionsFolder, name));
+      this.#name = name;
+      this.owner.moved(this, from, name);
+      await syncFolder(this.owner.sessionsFolder);
+    });
+  }
+
+  /** Ends the session for good. It is gone when this resolves, also after a crash; its files are deleted later. */
+  remove(): Promise<void> {
+    return this.#changes.run(async () => {
+      const gone = this.owner.leftovers.discard(this.folder);
+      for (const agent of this.#agents) agent.retire();
+      this.#agents = [];
+      this.owner.moved(this, this.name, undefined);
+      await gone;
+    });
+  }
+
+  renameAgent(agent: AgentStore, name: string): Promise<void> {
+    checkName(name);
+    return this.#changes.run(async () => {
+      if (name === agent.name) return;
+      moveFolder(agent.folder, join(this.agentsFolder, name));
+      agent.renamed(name);
+      await syncFolder(this.agentsFolder);
+    });
+  }
+
+  removeAgent(agent: AgentStore): Promise<void> {
+    return this.#changes.run(async () => {
+      const gone = this.owner.leftovers.discard(agent.folder);
+      agent.retire();
+      this.#agents = this.#agents.filter((other) => other !== agent);
+      await gone;
+    });
+  }
+
+  #sort(): void {
+    const time = (agent: AgentStore) => agent.state.created;
+    this.#agents.sort((a, b) => time(a) - time(b) || (a.name < b.name ? -1 : 1));
+  }
+}
+
+function serialize(json: SessionJson): string {
+  return `${JSON.stringify(json, undefined, 2)}\n`;
+}
+
+async function readJson(path: string): Promise<SessionJson> {
+  try {
+    const read = sessionSchema.safeParse(JSON.parse(await readFile(path, "utf8")));
+    if (read.success) return read.data;
+    throw new Fault("invalid", `${path} is wrong: ${z.prettifyError(read.error)}`);
+  } catch (error) {
+    if (error instanceof SyntaxError)
+      throw new Fault("invalid", `${path} is not JSON: ${error.message}`, { cause: error });
+    throw toFault(error, `${path} could not be read`);
+  }
+}
