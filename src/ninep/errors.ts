@@ -1,3 +1,5 @@
+import { type FaultKind, toFault } from "../fault.ts";
+
 /**
  * Error texts. A client has nothing but the string: the Linux kernel compares it whole, plan9port's 9pfuse and our own mount look
  * for it inside. So every error starts with one of these phrases, and what else there is to say follows after ": ".
@@ -39,5 +41,26 @@ export class NineError extends Error {
 function clip(text: string): string {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= maxBytes) return text;
-  return new TextDecoder().decode(bytes.subarray(0, maxBytes - 3)).replace(/\uFFFD$/, "") + "…";
+  return `${new TextDecoder().decode(bytes.subarray(0, maxBytes - 3)).replace(/\uFFFD$/, "")}…`;
+}
+
+const faultPhrases: Record<FaultKind, Phrase> = {
+  invalid: phrase.invalid,
+  missing: phrase.notExist,
+  exists: phrase.exists,
+  denied: phrase.permission,
+  busy: phrase.busy,
+  interrupted: phrase.interrupted,
+  timeout: phrase.timeout,
+  unavailable: phrase.again,
+  full: phrase.noSpace,
+  io: phrase.io,
+};
+
+/** Anything that a tree may throw as an error for the wire: a NineError as it is, a Fault by its kind, a system error by its code. */
+export function toNineError(error: unknown): NineError {
+  if (error instanceof NineError) return error;
+  if (error instanceof Error && error.name === "AbortError") return new NineError(phrase.interrupted);
+  const fault = toFault(error);
+  return new NineError(faultPhrases[fault.kind], fault.message, { cause: error });
 }

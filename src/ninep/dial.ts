@@ -1,0 +1,116 @@
+/** Addresses: `unix!PATH`, `tcp!HOST!PORT`, `tcp!HOST:PORT`, `tls!…` alike, `ssh!USER@HOST[!PATH]`. */
+import { existsSync, lstatSync } from "node:fs";
+import { Fault } from "../fault.ts";
+import { Client, type ClientOptions } from "./client.ts";
+import { SocketStream } from "./socket.ts";
+import type { ByteStream } from "./stream.ts";
+
+export type Address =
+  | { net: "unix"; path: string }
+  | { net: "tcp" | "tls"; host: string; port: number }
+  | { net: "ssh"; host: string; user?: string; path?: string };
+
+/** `9fs` of services(5). */
+const defaultPort = 564;
+
+/** Reads an address; a Fault "invalid" says what it should look like. */
+export function parseAddress(text: string): Address {
+  const bang = text.indexOf("!");
+  const net = text.slice(0, Math.max(bang, 0));
+  const rest = text.slice(bang + 1);
+  if (rest === "") throw wrong(text, "nothing follows the !");
+  switch (net) {
+    case "unix":
+      return { net, path: rest };
+    case "tcp":
+    case "tls":
+      return { net, ...hostAndPort(text, rest) };
+    case "ssh":
+      return { net, ...userAndHost(text, rest) };
+    default:
+      throw wrong(text, "it begins with unix!, tcp!, tls! or ssh!");
+  }
+}
+
+function wrong(text: string, why: string): Fault {
+  return new Fault(
+    "invalid",
+    `${JSON.stringify(text)} is no address (${why}): write unix!PATH, tcp!HOST!PORT or ssh!USER@HOST`,
+  );
+}
+
+function hostAndPort(text: string, rest: string): { host: string; port: number } {
+  const parts = /^(?:\[([^\]]+)\]|([^!:[\]]+))(?:[!:]([^!:]+))?$/.exec(rest);
+  if (!parts) throw wrong(text, "it needs HOST!PORT, an IPv6 host in brackets");
+  const service = parts[3] ?? "9fs";
+  const port = service === "9fs" ? defaultPort : Number(service);
+  if (!/^(9fs|\d+)$/.test(service) || port < 1 || port > 65535)
+    throw wrong(text, "its port is none from 1 to 65535");
+  return { host: parts[1] ?? parts[2]!, port };
+}
+
+function userAndHost(text: string, rest: string): { host: string; user?: string; path?: string } {
+  const parts = /^(?:([^@!]+)@)?([^@!]+)(?:!(.+))?$/.exec(rest);
+  if (!parts) throw wrong(text, "it needs USER@HOST or USER@HOST!PATH");
+  const [, user, host, path] = parts;
+  return { host: host!, ...(user && { user }), ...(path && { path }) };
+}
+
+/** Connects and attaches. A Fault "unavailable" says that nobody answers at the address. */
+export async function dial(address: string, options?: ClientOptions): Promise<Client> {
+  return Client.open(await dialStream(address), options);
+}
+
+/** Connects only. */
+export async function dialStream(address: string): Promise<ByteStream> {
+  const parsed = parseAddress(address);
+  if (parsed.net !== "unix")
+    throw new Fault("unavailable", `${parsed.net}! addresses are not supported yet, use unix!PATH`);
+  try {
+    const socket = await Bun.connect<SocketStream | undefined>({
+      unix: parsed.path,
+      socket: SocketStream.handlers((socket) => new SocketStream(socket)),
+    });
+    return socket.data!;
+  } catch (error) {
+    throw new Fault("unavailable", `no server answers at ${address}: ${unreachable(error, parsed.path)}`, {
+      cause: error,
+    });
+  }
+}
+
+function unreachable(error: unknown, path: string): string {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case "ENOENT":
+      return "there is no such socket, is the server running?";
+    case "ECONNREFUSED":
+      return "its server has ended";
+    case "EACCES":
+      return `${path} is another user's`;
+    default:
+      return (error as Error).message;
+  }
+}
+
+type Environment = Record<string, string | undefined>;
+
+/** Where the server listens and clients look: OLLIE_ADDR, else a socket in the user's runtime folder, else one below /tmp. */
+export function defaultAddress(env: Environment, uid: number): string {
+  if (env.OLLIE_ADDR) return env.OLLIE_ADDR;
+  const runtime = env.XDG_RUNTIME_DIR;
+  return runtime ? `unix!${runtime}/ollie/9p` : `unix!/tmp/ollie-${uid}/9p`;
+}
+
+/**
+ * The folder in which Plan 9 programs look for services: $NAMESPACE, else `/tmp/ns.USER.DISPLAY` if that is there, private and ours.
+ * A service is a socket in it, named like the service.
+ */
+export function namespaceFolder(env: Environment, uid: number): string | undefined {
+  if (env.NAMESPACE) return env.NAMESPACE;
+  if (!env.USER || !env.DISPLAY) return undefined;
+  const display = env.DISPLAY.replace(/^(:\d+)\.0$/, "$1").replaceAll("/", "_");
+  const folder = `/tmp/ns.${env.USER}.${display}`;
+  if (!existsSync(folder)) return undefined;
+  const stat = lstatSync(folder);
+  return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o077) === 0 ? folder : undefined;
+}

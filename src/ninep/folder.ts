@@ -1,0 +1,84 @@
+/** The folder of a socket: whoever can enter it can connect. */
+import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, unlinkSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { Fault } from "../fault.ts";
+import { tryLock } from "./libc.ts";
+import { SocketStream } from "./socket.ts";
+
+/**
+ * Makes the folder of `path` (0700), or sees to it that it is ours and closed to others. An open folder is closed only if nothing
+ * else is in it: `/tmp` or a home folder is not ours to change.
+ */
+export function privateFolder(path: string): void {
+  const folder = dirname(path);
+  make(folder);
+  const stat = lstatSync(folder);
+  if (!stat.isDirectory()) throw new Fault("denied", `${folder} is no folder, choose another for the socket`);
+  const mine = process.geteuid!();
+  if (stat.uid !== mine) {
+    throw new Fault(
+      "denied",
+      `the folder ${folder} belongs to user ${stat.uid}, user ${mine} must choose another for the socket`,
+    );
+  }
+  if ((stat.mode & 0o077) === 0) return;
+  const ours = [basename(path), basename(lockPath(path))];
+  if (!readdirSync(folder).every((name) => ours.includes(name))) {
+    throw new Fault(
+      "denied",
+      `the folder ${folder} is open to others: make it 0700 or choose another for the socket`,
+    );
+  }
+  chmodSync(folder, 0o700);
+}
+
+function make(folder: string): void {
+  try {
+    mkdirSync(dirname(folder), { recursive: true });
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
+    throw new Fault("denied", `the folder ${folder} cannot be made: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Runs `bind` when nothing is at `path`: a socket that its server has left behind is removed first, a living one is a Fault "busy".
+ * Of several processes that try this at once one wins, and the others find it alive.
+ */
+export async function bindAlone<T>(path: string, bind: () => T): Promise<T> {
+  const fd = openSync(lockPath(path), "a", 0o600);
+  try {
+    while (!tryLock(fd)) await Bun.sleep(5);
+    await removeStale(path);
+    return bind();
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function lockPath(path: string): string {
+  return `${path}.lock`;
+}
+
+async function removeStale(path: string): Promise<void> {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (!stat) return;
+  if (!stat.isSocket())
+    throw new Fault("exists", `${path} is there and is no socket, remove it or choose another path`);
+  if (await alive(path)) throw new Fault("busy", `a server is listening on ${path} already`);
+  unlinkSync(path);
+}
+
+/** Only ECONNREFUSED proves that nobody listens. */
+async function alive(path: string): Promise<boolean> {
+  try {
+    const socket = await Bun.connect({ unix: path, socket: SocketStream.handlers(() => undefined) });
+    socket.end();
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ECONNREFUSED";
+  }
+}
