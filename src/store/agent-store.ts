@@ -21,7 +21,7 @@ export interface NewAgent {
   /** Name of the agent config. */
   config: string;
   /** Settings that differ from the config's. */
-  cfg?: Record<string, string>;
+  cfg?: Record<string, string | null>;
 }
 
 /** What an agent needs of its session. */
@@ -143,7 +143,7 @@ export class AgentStore {
   }
 
   /** The text that the running or last turn began with. Reads the disk. */
-  promptPrev(): string {
+  prevPrompt(): string {
     const { prevPrompt } = this.#state;
     return prevPrompt ? this.#promptText(prevPrompt.id, prevPrompt.place) : "";
   }
@@ -179,7 +179,7 @@ export class AgentStore {
     const { file } = this.chat;
     if (!existsSync(file.path)) closeSync(openSync(file.path, "ax", fileMode));
     const turn = this.#state.running ?? this.#state.last;
-    const bytes = () => turnBlock(this.promptPrev(), turn!.at);
+    const bytes = () => turnBlock(this.prevPrompt(), turn!.at);
     const repair = repairOf(file, turn && { chatAt: turn.chatAt, offset: turn.offset, bytes });
     report.push(...repair.report);
     if (repair.patch.length > 0) this.chat.raw(repair.patch);

@@ -20,21 +20,33 @@ interface Entry {
 export class FdCache {
   /** In order of use, the longest unused first. */
   readonly #open = new Map<Cached, Entry>();
+  /** Jobs under way, and those that wait for one of them to end: thousands of agents may want their files brought to disk at once. */
+  #jobs = 0;
+  readonly #queue: (() => void)[] = [];
   #closed = false;
 
   constructor(readonly limit = 128) {}
-
-  get size(): number {
-    return this.#open.size;
-  }
 
   /** A descriptor for reading and appending; valid until the caller gives up control. */
   get(file: Cached): number {
     return this.#entry(file).fd;
   }
 
-  /** Runs a job with a descriptor that stays open until it is over. */
+  /** Runs a job with a descriptor that stays open until it is over. At most half of the descriptors are held at a time. */
   async hold<T>(file: Cached, job: (fd: number) => Promise<T>): Promise<T> {
+    if (this.#jobs >= this.limit / 2) await new Promise<void>((resolve) => this.#queue.push(resolve));
+    else this.#jobs++;
+    try {
+      return await this.#held(file, job);
+    } finally {
+      // Whoever waits longest takes over this job's place.
+      const next = this.#queue.shift();
+      if (next) next();
+      else this.#jobs--;
+    }
+  }
+
+  async #held<T>(file: Cached, job: (fd: number) => Promise<T>): Promise<T> {
     const entry = this.#entry(file);
     entry.holds++;
     try {

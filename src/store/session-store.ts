@@ -109,10 +109,11 @@ export class SessionStore implements AgentOwner {
     return this.#json;
   }
 
-  /** Changes settings, durably: `change` gets a copy and returns what is to be kept. On a Fault they are as before. */
-  update(change: (json: SessionJson) => SessionJson): Promise<void> {
+  /** Changes settings, durably: `change` works on a copy. On a Fault they are as before. */
+  update(change: (json: SessionJson) => void): Promise<void> {
     return this.#changes.run(async () => {
-      const json = change(structuredClone(this.#json));
+      const json = structuredClone(this.#json);
+      change(json);
       await replaceFile(join(this.folder, jsonFile), serialize(json));
       this.#json = json;
     });
@@ -139,14 +140,14 @@ export class SessionStore implements AgentOwner {
   }
 
   /** Creates an agent, durably, or changes nothing. Throws a Fault of kind "exists" where the name is taken. */
-  createAgent(agent: NewAgent): Promise<AgentStore> {
-    checkName(agent.name);
+  createAgent(name: string, config: string, cfg: NewAgent["cfg"] = {}): Promise<AgentStore> {
+    checkName(name);
     return this.#changes.run(async () => {
       const created = Math.max(Date.now(), (this.#agents.at(-1)?.state.created ?? 0) + 1);
-      await this.owner.leftovers.create(join(this.agentsFolder, agent.name), (folder) =>
-        AgentStore.fill(folder, agent, created),
+      await this.owner.leftovers.create(join(this.agentsFolder, name), (folder) =>
+        AgentStore.fill(folder, { name, config, cfg }, created),
       );
-      const store = await AgentStore.load(this, agent.name, []);
+      const store = await AgentStore.load(this, name, []);
       this.#agents.push(store);
       return store;
     });

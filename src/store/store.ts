@@ -94,14 +94,13 @@ export class Store implements SessionOwner {
   }
 
   /**
-   * Closes all files and lets another server in. Resolves when what was removed is deleted, with a sentence for each folder that
-   * could not be.
+   * Closes all files and lets another server in, at once. Resolves when what was removed is deleted, with a sentence for each folder
+   * that could not be; nobody has to wait for that, since the next start tries again.
    */
   async release(): Promise<string[]> {
-    const failures = await this.leftovers.settled();
     this.cache.close();
     this.#lock.release();
-    return failures;
+    return this.leftovers.settled();
   }
 
   moved(_session: SessionStore, from: string, to: string | undefined): void {
