@@ -63,7 +63,7 @@ export function baseUrl(text: string, backend: string): string {
   const url = /^[a-z]+:\/\//i.test(text) ? text : `http://${text}`;
   if (!/^https?:/i.test(url) || !URL.canParse(url))
     throw new Fault("invalid", `${backend}: "${text}" is no URL; one looks like https://host/v1`);
-  const trimmed = url.replace(/\/+$/, "").replace(/\/(chat\/completions|models)$/, "");
+  const trimmed = url.replace(/\/+$/, "").replace(/\/chat\/completions$/, "");
   return new URL(trimmed).pathname.split("/").some((part) => /^v\d+(alpha|beta)?\d*$/.test(part))
     ? trimmed
     : `${trimmed}/v1`;

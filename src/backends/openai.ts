@@ -24,7 +24,7 @@ export interface OpenAIOptions {
 }
 
 /** How long (milliseconds) the count of tokens is waited for after the end signal, where the server does not close the stream. */
-const patience = 3000;
+const patience = 2000;
 
 /** How many refusals one request may learn from; a server that takes nothing back and forth is not argued with. */
 const maxLessons = 4;

@@ -30,6 +30,11 @@ interface Known {
   status?: string;
 }
 
+interface Window {
+  asked: number;
+  tokens?: number;
+}
+
 export class BackendRegistry {
   /** What a session uses that names no backend: OLLIE_BACKEND, else the first one configured, else `script`. */
   readonly defaultName: string;
@@ -37,6 +42,7 @@ export class BackendRegistry {
   readonly #enabled: string[];
   readonly #backends = new Map<string, Backend>();
   readonly #known = new Map<string, Known>();
+  readonly #windows = new Map<string, Window>();
   readonly #closed = new AbortController();
   /** Called when what is known about a backend has changed: the files `backends` and `models` are new. */
   onChange?: () => void;
@@ -94,6 +100,18 @@ export class BackendRegistry {
       .join("");
   }
 
+  /** Context window in tokens as far as known; the first question about a model has it asked in the background. */
+  knownWindow(name: string, model: string): number | undefined {
+    const key = `${name} ${model}`;
+    const known = this.#windows.get(key);
+    if (model === "" || (known && (known.tokens || performance.now() - known.asked < refreshEvery)))
+      return known?.tokens;
+    const window: Window = { asked: performance.now() };
+    this.#windows.set(key, window);
+    void this.#askWindow(name, model, window);
+    return undefined;
+  }
+
   /** Asks, in the background, every backend that has not been asked within the last minute. Never throws. */
   refresh(): void {
     for (const name of this.#enabled) {
@@ -107,6 +125,15 @@ export class BackendRegistry {
   /** Ends what is still being asked. */
   close(): void {
     this.#closed.abort();
+  }
+
+  async #askWindow(name: string, model: string, window: Window): Promise<void> {
+    try {
+      window.tokens = await this.get(name).window(model, this.#closed.signal);
+      if (window.tokens) this.onChange?.();
+    } catch {
+      // Unknown it stays, until it is asked again.
+    }
   }
 
   async #probe(name: string): Promise<void> {
