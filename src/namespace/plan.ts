@@ -2,6 +2,7 @@
 import { Fault } from "../fault.ts";
 import { type CloseReason, type OpenFile, OTRUNC } from "../ninep/file.ts";
 import type { LiveSession } from "../session/live.ts";
+import type { Site } from "./context.ts";
 import type { Content } from "./files.ts";
 import { both, bytes } from "./reading.ts";
 import { Serial } from "./serial.ts";
@@ -12,11 +13,7 @@ const maxPlan = 16 << 20;
 
 const writer: Content<LiveSession> = {
   look: () => ({ length: 0, print: () => 0 }),
-  open: ({ target, context }, mode, { peer }) => {
-    const open = context.plans.open(target, peer.connection, context.spoolDir);
-    if (mode & OTRUNC) open.resize(0);
-    return open;
-  },
+  open: (site, mode, { peer }) => site.context.plans.open(site, mode, peer.connection),
   resize: ({ target, context }, length, { peer }) => context.plans.resize(target, length, peer.connection),
 };
 
@@ -29,8 +26,12 @@ export const plan: Content<LiveSession> = both(
 export class Plans {
   readonly #desks = new WeakMap<LiveSession, Desk>();
 
-  open(session: LiveSession, connection: number, spoolDir: string): PlanWriter {
-    return new PlanWriter(session, this.#desk(session), connection, spoolDir);
+  open(site: Site<LiveSession>, mode: number, connection: number): PlanWriter {
+    const desk = this.#desk(site.target);
+    const writer = new PlanWriter(site, desk, connection);
+    if (mode & OTRUNC) writer.resize(0);
+    desk.writers.add(writer);
+    return writer;
   }
 
   /**
@@ -75,13 +76,11 @@ class PlanWriter implements OpenFile {
   #refused = false;
 
   constructor(
-    private readonly session: LiveSession,
+    private readonly site: Site<LiveSession>,
     private readonly desk: Desk,
     readonly connection: number,
-    private readonly spoolDir: string,
   ) {
-    this.#end = session.plan().length;
-    desk.writers.add(this);
+    this.#end = site.target.plan().length;
   }
 
   write(offset: number, data: Uint8Array): number {
@@ -115,20 +114,22 @@ class PlanWriter implements OpenFile {
   }
 
   async #commit(text: Uint8Array): Promise<void> {
-    await this.session.writePlan(this.#whole ? text : Buffer.concat([this.session.plan(), text]));
+    this.site.alive();
+    const session = this.site.target;
+    await session.writePlan(this.#whole ? text : Buffer.concat([session.plan(), text]));
   }
 
   /** Decides with the first write whether this is an addition or a change, and turns the one into the other where it must. */
   #startAt(offset: number): Spool {
-    if (!this.#spool && (offset === this.#end || offset === this.session.plan().length)) {
+    if (!this.#spool && (offset === this.#end || offset === this.site.target.plan().length)) {
       this.#base = offset;
-      this.#spool = new Spool(this.spoolDir);
+      this.#spool = new Spool(this.site.context.spoolDir);
     }
     return this.#spool && offset >= this.#base ? this.#spool : this.#wholeText();
   }
 
   #emptyText(): Spool {
-    this.#spool ??= new Spool(this.spoolDir);
+    this.#spool ??= new Spool(this.site.context.spoolDir);
     this.#spool.truncate(0);
     this.#base = 0;
     this.#whole = true;
@@ -138,7 +139,7 @@ class PlanWriter implements OpenFile {
   #wholeText(): Spool {
     if (this.#spool && this.#whole) return this.#spool;
     const added = this.#spool?.read() ?? new Uint8Array(0);
-    const plan = this.session.plan();
+    const plan = this.site.target.plan();
     const spool = this.#emptyText();
     spool.write(0, plan);
     spool.write(plan.length, added);

@@ -5,6 +5,7 @@
 import { Fault } from "../fault.ts";
 import type { CloseReason, OpenFile, Request } from "../ninep/file.ts";
 import type { LiveAgent } from "../session/live.ts";
+import type { Site } from "./context.ts";
 import type { Content } from "./files.ts";
 import { Spool } from "./spool.ts";
 import { mayContinue, newline, withoutNewline } from "./writing.ts";
@@ -15,7 +16,7 @@ const slash = 0x2f;
 
 export const prompt: Content<LiveAgent> = {
   look: () => ({ length: 0, print: () => 0 }),
-  open: ({ target, context }) => new PromptWriter(target, context.spoolDir),
+  open: (site) => new PromptWriter(site),
 };
 
 class PromptWriter implements OpenFile {
@@ -24,10 +25,7 @@ class PromptWriter implements OpenFile {
   /** Set once a part was refused: what is left must not be taken for the whole prompt. */
   #refused = false;
 
-  constructor(
-    private readonly agent: LiveAgent,
-    private readonly spoolDir: string,
-  ) {}
+  constructor(private readonly site: Site<LiveAgent>) {}
 
   /** Offsets do not matter: a shell that appends sends whatever it believes the length to be. */
   async write(_offset: number, data: Uint8Array, { peer }: Request): Promise<number> {
@@ -35,7 +33,7 @@ class PromptWriter implements OpenFile {
     try {
       const verb = this.#spool || mayContinue(data, peer) ? undefined : verbLine(data);
       if (verb === undefined) this.#collect(data);
-      else await this.agent.slash(verb);
+      else await this.site.target.slash(verb);
       return length;
     } catch (error) {
       this.#refused = true;
@@ -62,7 +60,7 @@ class PromptWriter implements OpenFile {
     } catch (cause) {
       throw new Fault("invalid", "the prompt is not UTF-8", { cause });
     }
-    this.#spool ??= new Spool(this.spoolDir);
+    this.#spool ??= new Spool(this.site.context.spoolDir);
     const { length } = this.#spool;
     if (length + data.length > maxPrompt)
       throw new Fault("invalid", `a prompt of more than ${maxPrompt} bytes`);
@@ -70,11 +68,13 @@ class PromptWriter implements OpenFile {
   }
 
   async #submit(bytes: Uint8Array): Promise<void> {
+    this.site.alive();
+    const agent = this.site.target;
     const verb = verbLine(bytes);
-    if (verb !== undefined) return await this.agent.slash(verb);
+    if (verb !== undefined) return await agent.slash(verb);
     const text = withoutNewline(promptText(bytes));
     if (text.trim() === "") throw new EmptyPrompt();
-    await this.agent.submit(text.replace(/^[/ ]\//, "/"));
+    await agent.submit(text.replace(/^[/ ]\//, "/"));
   }
 
   #discard(): void {

@@ -49,7 +49,11 @@ export function lines<T>(run: (target: T, line: string) => Promise<void>): Conte
 export function requests<T>(run: (target: T, text: string) => Promise<void>): Content<T> {
   return {
     look: () => ({ length: 0, print: () => 0 }),
-    open: (site) => new RequestWriter((text) => run(site.target, withoutNewline(text))),
+    open: (site) =>
+      new RequestWriter((text) => {
+        site.alive();
+        return run(site.target, withoutNewline(text));
+      }),
   };
 }
 
