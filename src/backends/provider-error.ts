@@ -144,6 +144,7 @@ const overflowTexts = [
   /reduce the length of (the|your) (messages|prompt|input)/i,
   /(input|prompt) (token count|tokens|length)[^.]*exceed/i,
   /too many (input )?tokens\b/i,
+  /(greater|more|longer|larger) than the (model's )?(maximum )?context/i,
 ];
 
 /** A 400 that says nothing is not an overflow, and a limit per minute is a rate limit whatever it counts. */

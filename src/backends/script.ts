@@ -94,14 +94,18 @@ export class ScriptBackend implements Backend {
       throw new BackendError(toFault(error), { retryable: false });
     }
     if (!scenario) return rehearse(request);
+    let chosen: Step[] | undefined;
+    // All are looked at: `nth` counts also while an earlier rule is the one that is played.
     for (const rule of scenario.rules) {
       const groups = matches(rule, request);
       if (!groups) continue;
       const use = (this.#uses.get(rule) ?? 0) + 1;
       this.#uses.set(rule, use);
-      if (rule.match.nth !== undefined && ![rule.match.nth].flat().includes(use)) continue;
-      return rule.do.map((step) => fill(step, groups) as Step);
+      const { nth } = rule.match;
+      if (nth === undefined || [nth].flat().includes(use))
+        chosen ??= rule.do.map((step) => fill(step, groups) as Step);
     }
+    if (chosen) return chosen;
     const last = request.messages.at(-1);
     const what = last ? `${last.role} message "${last.text.slice(0, 60)}"` : "empty conversation";
     const fault = new Fault("missing", `no rule of ${this.#path} matches the ${what}`);
