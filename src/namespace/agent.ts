@@ -55,7 +55,13 @@ export const agentRows: readonly Row<LiveAgent>[] = [
   { name: "cost", mode: 0o444, changes: ["usage"], content: text((a) => a.cost()) },
   { name: "usage", mode: 0o444, changes: ["usage"], content: text((a) => a.usage()) },
   { name: "ctxsz", mode: 0o444, changes: "content", content: text((a) => a.ctxsz()) },
-  { name: "context", mode: 0o444, changes: ["turn"], content: text((a) => a.context()), costly: true },
+  {
+    name: "context",
+    mode: 0o444,
+    changes: ["turn", "chat"],
+    content: text((a) => a.context()),
+    costly: true,
+  },
   { name: "systemprompt", mode: 0o444, changes: "content", content: text((a) => a.systemPrompt()) },
   { name: "models", mode: 0o444, changes: "content", content: text((a) => a.models()) },
   {

@@ -79,7 +79,7 @@ export class TreeFile<T> implements File {
 
   stat(): Maybe<Stat> {
     this.site.alive();
-    return andThen(this.#look(), (look) => {
+    return andThen(this.#lookOrNothing(), (look) => {
       const { vers, mtime } = this.#stamp(look);
       const qid = { type: QTFILE, vers, path: this.path };
       return entry(this.site.context, qid, this.row.name, this.row.mode, mtime, look.length);
@@ -105,6 +105,17 @@ export class TreeFile<T> implements File {
     if (!(mode & 0o222)) throw new Fault("denied", `${name} can only be read`);
     if (content.resize) return content.resize(this.site, change.length, request);
     if (change.length !== 0) throw new Fault("invalid", `the length of ${name} can only be set to 0`);
+  }
+
+  /** What cannot be read (the config that it comes from is gone) still can be listed and removed; a read says what is wrong. */
+  #lookOrNothing(): Maybe<Look> {
+    const nothing = () => ({ length: 0, print: () => 0 });
+    try {
+      const look = this.#look();
+      return look instanceof Promise ? look.catch(nothing) : look;
+    } catch {
+      return nothing();
+    }
   }
 
   #look(): Maybe<Look> {

@@ -85,7 +85,7 @@ describe("ctl", () => {
     await send(fid, `inject ${"x".repeat(1017)}`);
     client.close();
     await client.ended;
-    await served.client.readDir("/");
+    await served.server.close();
     expect(served.agent.told).toEqual([]);
   });
 

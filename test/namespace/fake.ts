@@ -178,6 +178,7 @@ export class FakeAgent implements LiveAgent {
   }
 
   cfg(): string {
+    if (this.keys.get("agent") === "gone") throw new Fault("missing", "no agent config gone");
     return cfgText(this.keys);
   }
 

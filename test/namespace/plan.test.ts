@@ -33,8 +33,8 @@ describe("a plan", () => {
     await send(fid, "half");
     client.close();
     await client.ended;
-    await served.client.readDir("/");
-    expect(await text()).toBe("old\n");
+    await served.server.close();
+    expect(Buffer.from(served.session.plan()).toString()).toBe("old\n");
   });
 
   test("is emptied by a truncation alone", async () => {

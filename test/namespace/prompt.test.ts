@@ -73,7 +73,7 @@ describe("a prompt", () => {
     await send(fid, "half a thought");
     client.close();
     await client.ended;
-    await served.client.readDir("/");
+    await served.server.close();
     expect(served.agent.prompts).toEqual([]);
   });
 

@@ -184,6 +184,15 @@ test("idx has one line an agent, sorted by session", async () => {
   );
 });
 
+test("a file that cannot be made is listed all the same, and says why when it is read", async () => {
+  served.agent.keys.set("agent", "gone");
+  const entries = await served.client.readDir(agentPath);
+  expect(entries.map((entry) => entry.name)).toContain("cfg");
+  expect(await refusal(served.client.readText(`${agentPath}/cfg`))).toBe(
+    "file does not exist: no agent config gone",
+  );
+});
+
 test("an open file says that its session is gone", async () => {
   const fid = await served.client.openFile(`${agentPath}/chat`);
   await served.session.remove();

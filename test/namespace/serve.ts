@@ -16,6 +16,8 @@ export interface Served extends AsyncDisposable {
   agent: FakeAgent;
   client: Client;
   connect(msize?: number): Promise<Client>;
+  /** Its `close` settles when every file that was open is closed. */
+  server: Server;
   dir: string;
 }
 
@@ -39,6 +41,7 @@ export async function serve(): Promise<Served> {
     agent: session.agents()[0]!,
     client: await opened(),
     connect: opened,
+    server,
     dir,
     async [Symbol.asyncDispose]() {
       for (const client of clients) client.close();

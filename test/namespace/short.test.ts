@@ -38,6 +38,11 @@ test("any other is the first agent's, the same file as in the long view", async 
   expect(await path("s/a")).not.toBe(await path("session/a"));
 });
 
+test("the way up from a session leads to where it lives", async () => {
+  const up = await (await served.client.walk("s/a")).walk([".."]);
+  expect(up.qid.path).toBe((await served.client.stat("session")).qid.path);
+});
+
 test("the agents are there too", async () => {
   expect(await served.client.readText("s/a/agent/default/state")).toBe("idle\n");
 });
