@@ -127,3 +127,24 @@ export type TMessage = Message<
 
 /** What a server sends. */
 export type RMessage = Exclude<Message, TMessage>;
+
+const requestNames: Record<number, string> = {
+  [Tversion]: "Tversion",
+  [Tauth]: "Tauth",
+  [Tattach]: "Tattach",
+  [Tflush]: "Tflush",
+  [Twalk]: "Twalk",
+  [Topen]: "Topen",
+  [Tcreate]: "Tcreate",
+  [Tread]: "Tread",
+  [Twrite]: "Twrite",
+  [Tclunk]: "Tclunk",
+  [Tremove]: "Tremove",
+  [Tstat]: "Tstat",
+  [Twstat]: "Twstat",
+};
+
+/** What a request of that type is called, for metrics and logs. */
+export function requestName(type: number): string {
+  return requestNames[type] ?? `T${type}`;
+}

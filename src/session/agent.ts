@@ -21,7 +21,7 @@ import type { Counters } from "./metrics.ts";
 import type { Services } from "./services.ts";
 import type { Session } from "./session.ts";
 import { Stamps } from "./stamps.ts";
-import { contextSize, costText, usageText } from "./tokens.ts";
+import { contextSize, costText, estimateTokens, lastContext, usageText } from "./tokens.ts";
 import { Trace } from "./trace.ts";
 import { runAgentVerb } from "./verbs.ts";
 
@@ -238,7 +238,8 @@ export class Agent implements LiveAgent, TurnHost {
   }
 
   offset(): number {
-    return this.store.state.offset;
+    const { running, last } = this.store.state;
+    return (running ?? last)?.offset ?? 0;
   }
 
   cost(): string {
@@ -251,11 +252,12 @@ export class Agent implements LiveAgent, TurnHost {
 
   async ctxsz(): Promise<string> {
     const { backend, model } = this.settings();
-    return contextSize(await this.#historyLength(), this.#services.knownWindow(backend, model));
+    const tokens = lastContext(this.store.state) ?? estimateTokens(await this.#requestLength());
+    return contextSize(tokens, this.#services.knownWindow(backend, model));
   }
 
   /** Characters that the next request would carry. */
-  async #historyLength(): Promise<number> {
+  async #requestLength(): Promise<number> {
     return (await this.context()).length + (await this.systemPrompt()).length;
   }
 
@@ -346,9 +348,9 @@ export class Agent implements LiveAgent, TurnHost {
   // Tools.
 
   loadedTools(): Tool[] {
-    const { load, unload } = this.store.state.tools;
-    const names = new Set(this.#autoLoad().filter((name) => !unload.has(name)));
-    for (const name of load) names.add(name);
+    const { loaded, unloaded } = this.store.state;
+    const names = new Set(this.#autoLoad().filter((name) => !unloaded.has(name)));
+    for (const name of loaded) names.add(name);
     return this.registry.list().filter((tool) => names.has(tool.name) && this.#allowed(tool.name));
   }
 
@@ -441,6 +443,10 @@ export class Agent implements LiveAgent, TurnHost {
 
   retryDelay(error: unknown, attempt: number): number | undefined {
     return this.#services.retryDelay(error, attempt);
+  }
+
+  whyNot(error: unknown, attempt: number): string | undefined {
+    return this.#services.whyNot(error, attempt);
   }
 
   costOf(usage: Usage, backend: string, model: string): number | undefined {

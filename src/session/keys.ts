@@ -1,6 +1,7 @@
 /** The keys of `cfg`, `session/new` and `agent/new`: which there are and what their values must look like. */
 import type { Generation } from "../backends/backend.ts";
 import { Fault } from "../fault.ts";
+import { checkName as checkFolderName } from "../store/names.ts";
 import type { Keys } from "./live.ts";
 
 type Check = (key: string, value: string) => void;
@@ -110,23 +111,18 @@ function quoted(value: string): string {
   return `"${value.replace(/["\\]/g, "\\$&")}"`;
 }
 
-const reserved = new Set([".", "..", "new", "idx"]);
+/** Names that the tree itself uses beside sessions and agents. */
+const reserved = new Set(["new", "idx"]);
 
-/** A session's or agent's name is a file name. */
+/** A session's or agent's name is the name of a folder, and one that a shell line and a listing can hold. */
 export function checkName(name: string): void {
-  const problem =
-    name === ""
-      ? "is empty"
-      : name.includes("/")
-        ? "holds a slash"
-        : reserved.has(name)
-          ? "is taken by the tree itself"
-          : /[\0-\x1f\x7f]/.test(name)
-            ? "holds control characters"
-            : name.startsWith(".")
-              ? "begins with a dot"
-              : Buffer.byteLength(name) > 128
-                ? "is longer than 128 bytes"
-                : undefined;
-  if (problem) throw new Fault("invalid", `name=${name.slice(0, 40)}: ${problem}; a file name is right`);
+  checkFolderName(name);
+  const problem = reserved.has(name)
+    ? "is taken by the tree itself"
+    : name.startsWith(".")
+      ? "begins with a dot"
+      : /[\0-\x1f\x7f]/.test(name)
+        ? "holds control characters"
+        : undefined;
+  if (problem) throw new Fault("invalid", `the name ${JSON.stringify(name)} ${problem}; choose another`);
 }

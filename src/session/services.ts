@@ -32,6 +32,8 @@ export interface Services {
   /** Context window in tokens, as far as known. */
   knownWindow(backend: string, model: string): number | undefined;
   retryDelay(error: unknown, attempt: number): number | undefined;
+  /** Why an error that looks as if it would pass is not waited for. */
+  whyNot(error: unknown, attempt: number): string | undefined;
   costOf(usage: Usage, backend: string, model: string): number | undefined;
   /** The next block of qid paths. */
   nextQid(): number;

@@ -318,12 +318,15 @@ export function checkedSessionKeys(keys: Keys): Record<string, string> {
   return set;
 }
 
+/** What ollie gives to tools itself, and what would turn its own programs into others. */
+const ownVariables =
+  /^(OLLIE_(TOOL|CALL_ID|SESSION|AGENT|CWD|TOOLS_PATH|MEMORY_PATH|TMP|ADDR|ARG_.*)|BUN_OPTIONS|BUN_BE_BUN)$/;
+
 export function checkEnv(keys: Keys): void {
   for (const name of keys.keys()) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
       throw new Fault("invalid", `${name}: a variable's name is letters, digits and _`);
-    if (name.startsWith("OLLIE_") || name === "BUN_OPTIONS" || name === "BUN_BE_BUN")
-      throw new Fault("denied", `${name} is set by ollie itself`);
+    if (ownVariables.test(name)) throw new Fault("denied", `${name} is set by ollie itself`);
   }
 }
 

@@ -6,18 +6,18 @@ function dollars(amount: number | undefined): string {
   return amount === undefined ? "unknown" : `$${amount.toFixed(4)}`;
 }
 
-export function costText({ costLast, costSession }: AgentState): string {
-  return `costLast=${dollars(costLast)}\ncostSession=${dollars(costSession)}\n`;
+export function costText({ turn, total }: AgentState): string {
+  return `costLast=${dollars(turn.cost)}\ncostSession=${dollars(total.cost)}\n`;
 }
 
-export function usageText({ usage, requests }: AgentState): string {
-  const guess = usage.estimated ? " [estimated]" : "";
+export function usageText({ total }: AgentState): string {
+  const guess = total.estimated ? " [estimated]" : "";
   return [
-    `in=${usage.input + usage.cacheRead + usage.cacheWrite}${guess}`,
-    `out=${usage.output}${guess}`,
-    `cached=${usage.cacheRead}`,
-    `reasoning=${usage.reasoning ?? 0}`,
-    `requests=${requests}`,
+    `in=${total.input + total.cacheRead + total.cacheWrite}${guess}`,
+    `out=${total.output}${guess}`,
+    `cached=${total.cacheRead}`,
+    `reasoning=${total.reasoning}`,
+    `requests=${total.requests}`,
     "",
   ].join("\n");
 }
@@ -25,9 +25,20 @@ export function usageText({ usage, requests }: AgentState): string {
 /** Characters a token, where no model has said otherwise. */
 const charactersPerToken = 4;
 
+/** Tokens of a text that no model has counted yet. */
+export function estimateTokens(characters: number): number {
+  return Math.ceil(characters / charactersPerToken);
+}
+
+/** Tokens that the last request and its answer took up, as the provider counted them; undefined where there was none or it did not count. */
+export function lastContext({ lastRequest }: AgentState): number | undefined {
+  if (!lastRequest || lastRequest.usage.estimated) return undefined;
+  const { input, cacheRead, cacheWrite, output } = lastRequest.usage;
+  return input + cacheRead + cacheWrite + output;
+}
+
 /** `EST / WINDOW (P%)`; the window is `unknown` until a provider has said it. */
-export function contextSize(characters: number, window: number | undefined): string {
-  const estimate = Math.ceil(characters / charactersPerToken);
-  if (!window) return `${estimate} / unknown`;
-  return `${estimate} / ${window} (${Math.round((100 * estimate) / window)}%)`;
+export function contextSize(tokens: number, window: number | undefined): string {
+  if (!window) return `${tokens} / unknown\n`;
+  return `${tokens} / ${window} (${Math.round((100 * tokens) / window)}%)\n`;
 }

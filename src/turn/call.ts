@@ -7,9 +7,6 @@ import { prepare } from "../tools/prepare.ts";
 import type { CallOutcome, Concurrency, Prepared } from "../tools/tool.ts";
 import type { TurnHost } from "./host.ts";
 
-/** Of one call's output, what goes into chat as it comes; the rest is where the result says. */
-const chatLimit = 64 * 1024;
-
 export class Call {
   readonly id: string;
   readonly name: string;
@@ -19,7 +16,7 @@ export class Call {
   readonly #prepared: Prepared;
   #leave?: () => void;
   #block?: BlockHandle;
-  #shown = 0;
+  #shown = false;
 
   /** `mayRun` is false where the answer was cut: then the call gets a refusal as its result. Writes the call block. */
   constructor(
@@ -67,8 +64,7 @@ export class Call {
     this.release();
     const block = this.#block ?? this.#open();
     // What was streamed stands there already; of the result only its last line, the status, is news.
-    const news = this.#shown === 0 ? outcome.text : outcome.text.slice(outcome.text.lastIndexOf("\n") + 1);
-    block.append(this.#shown === 0 ? news : `\n${news}`);
+    block.append(this.#shown ? outcome.text.slice(outcome.text.lastIndexOf("\n") + 1) : outcome.text);
     block.close();
     this.host.touch("chat");
   }
@@ -84,11 +80,9 @@ export class Call {
   }
 
   #show(text: string): void {
-    if (this.outcome || this.#shown >= chatLimit || text === "") return;
-    this.#shown += text.length;
-    this.#block?.append(
-      this.#shown < chatLimit ? text : `${text}\n… (more output follows; it is not shown here)\n`,
-    );
+    if (this.outcome || text === "") return;
+    this.#shown = true;
+    this.#block?.append(text);
     this.host.touch("chat");
   }
 }

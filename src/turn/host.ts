@@ -1,6 +1,6 @@
 /** What a turn needs from the agent it belongs to. Implemented by `src/session/agent.ts`. */
 import type { Logger } from "pino";
-import type { Backend, Generation } from "../backends/backend.ts";
+import type { Backend, Generation, Usage } from "../backends/backend.ts";
 import type { Topic } from "../session/live.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { CallContext, Tool, ToolRegistry } from "../tools/tool.ts";
@@ -32,8 +32,10 @@ export interface TurnHost {
   callContext(): CallContext;
   /** Milliseconds until a failed request may be sent again, or undefined: give up. */
   retryDelay(error: unknown, attempt: number): number | undefined;
+  /** Why an error that looks as if it would pass is not waited for. */
+  whyNot(error: unknown, attempt: number): string | undefined;
   /** USD, or undefined where no price is known. */
-  costOf(usage: import("../backends/backend.ts").Usage, backend: string, model: string): number | undefined;
+  costOf(usage: Usage, backend: string, model: string): number | undefined;
   touch(...topics: Topic[]): void;
   count(what: "turns" | "requests" | "toolCalls" | "tokensIn" | "tokensOut", n?: number): void;
 }

@@ -7,7 +7,6 @@ import { RetryLater } from "../../actors/agent.ts";
 import { BackendError, type Message, type ModelCall, type ModelEvent } from "../backends/backend.ts";
 import { Fault, toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
-import { userBlock } from "../store/chat.ts";
 import type { CallOutcome } from "../tools/tool.ts";
 import { AnswerWriter } from "./answer.ts";
 import { Call } from "./call.ts";
@@ -76,10 +75,7 @@ export class Turn implements AgentWork {
     this.#steps = 0;
     this.#calls = [];
     this.#broken = undefined;
-    const block = userBlock(next.text);
-    const chatAt = store.chat.length;
-    store.append({ t: "turn", id: this.#id, prompt: next.id, chatAt, offset: chatAt + block.length });
-    store.chat.raw(block);
+    store.beginTurn(this.#id, next.id);
     this.host.touch("queue", "turn", "chat");
     this.host.count("turns");
     await store.sync();
@@ -230,6 +226,7 @@ export class Turn implements AgentWork {
     const answer = this.#answer!;
     answer.close();
     this.#answer = undefined;
+    this.#shown = noAnswer;
     const message = {
       text: answer.text,
       ...(answer.reasoning && { reasoning: answer.reasoning }),
@@ -269,7 +266,10 @@ export class Turn implements AgentWork {
     const reason = error instanceof BackendError ? error.message : toFault(error).message;
     if (!(error instanceof BackendError) && !(error instanceof Fault))
       this.host.log.error({ err: error }, "request failed");
-    if (delay === undefined) return error instanceof Error ? error : new Error(reason);
+    if (delay === undefined) {
+      const why = this.host.whyNot(error, attempt);
+      return new Fault(toFault(error).kind, why ? `${reason} (${why})` : reason, { cause: error });
+    }
     if (answer?.begun) this.#shown = longer(this.#shown, answer);
     this.#answer = undefined;
     const what = answer?.begun ? "The answer broke off" : "No answer";
