@@ -54,12 +54,8 @@ class WaitFile implements OpenFile {
 
   #wait(count: number, { signal }: Request): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      const end = () => {
-        unwatch();
-        signal.removeEventListener("abort", interrupt);
-      };
       const interrupt = () => {
-        end();
+        unwatch();
         reject(new Fault("interrupted", ""));
       };
       const look = () => {
@@ -71,7 +67,7 @@ class WaitFile implements OpenFile {
         } catch (error) {
           reject(error);
         }
-        end();
+        unwatch();
       };
       const unwatch = this.site.target.watch(look);
       signal.addEventListener("abort", interrupt, { once: true });

@@ -91,6 +91,25 @@ describe("a plan", () => {
     expect((await text()).split("\n").sort()).toEqual(["", "one", "start", "two"]);
   });
 
+  test("keeps what was added after another's file was opened", async () => {
+    await put("start\n");
+    const late = await open();
+    await served.client.appendFile(path, "one\n");
+    await send(late, "two\n", 6);
+    await late.clunk();
+    expect(await text()).toBe("start\none\ntwo\n");
+  });
+
+  test("is not cut through the open file of another connection", async () => {
+    await put("start\n");
+    const fid = await open();
+    await send(fid, "more\n", 6);
+    await (await served.connect()).wstat(path, { length: 0 });
+    expect(await text()).toBe("");
+    await fid.clunk();
+    expect(await text()).toBe("more\n");
+  });
+
   test("is what the last of two writers made of it", async () => {
     const one = await open(OWRITE | OTRUNC);
     const two = await (await served.connect()).openFile(path, OWRITE | OTRUNC);

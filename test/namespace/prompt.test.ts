@@ -110,6 +110,7 @@ describe("a prompt", () => {
     const fid = await open();
     await send(fid, "are you there");
     await served.session.remove();
+    expect(await refusal(send(fid, "still"))).toBe("file does not exist: session removed");
     expect(await refusal(fid.clunk())).toBe("file does not exist: session removed");
     expect(served.agent.prompts).toEqual([]);
   });

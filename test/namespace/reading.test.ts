@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { Noticed } from "../../src/namespace/stamps.ts";
 import { agentPath, refusal, type Served, serve, take } from "./serve.ts";
 
 let served: Served;
@@ -170,6 +171,14 @@ describe("mtime and version", () => {
     ])
       expect(await moved(path, () => served.client.readDir(""))).toEqual([false, false]);
   });
+});
+
+test("what is noticed again unchanged keeps its time", async () => {
+  const noticed = new Noticed();
+  const first = noticed.see(1, 5);
+  await Bun.sleep(3);
+  expect(noticed.see(1, 5)).toEqual(first);
+  expect(noticed.see(1, 6).mtime).toBeGreaterThan(first.mtime);
 });
 
 test("idx has one line an agent, sorted by session", async () => {
