@@ -75,7 +75,7 @@ export class RamFile implements File {
   }
 
   open(mode: number): OpenFile {
-    if (mode & OTRUNC) this.resize(0);
+    if (mode & OTRUNC) this.truncate(0);
     if (this.isDirectory) return { entries: () => [...this.children.values()].map((child) => child.stat()) };
     return {
       read: (offset, count) => this.read(offset, count),
@@ -110,7 +110,7 @@ export class RamFile implements File {
     if (length !== undefined) this.checkLength(length);
     // Everything has been checked: from here on nothing fails.
     if (name !== undefined) this.rename(name);
-    if (length !== undefined) this.resize(length);
+    if (length !== undefined) this.truncate(length);
     if (change.mode !== undefined) this.mode = change.mode;
     if (change.mtime !== undefined) this.mtime = change.mtime;
     if (change.atime !== undefined) this.atime = change.atime;
@@ -140,6 +140,11 @@ export class RamFile implements File {
     if (length > maxLength) throw new NineError(phrase.noSpace, `a file has at most ${maxLength} bytes`);
   }
 
+  private truncate(length: number): void {
+    this.resize(length);
+    this.touch();
+  }
+
   /** Bytes between the old and the new end read as zero. */
   private resize(length: number): void {
     if (length > this.bytes.length) {
@@ -150,7 +155,6 @@ export class RamFile implements File {
       this.bytes.fill(0, length, this.length);
     }
     this.length = length;
-    this.touch();
   }
 
   private rename(name: string): void {

@@ -28,6 +28,9 @@ interface Replies {
 /** What a request says beyond its type and tag. */
 type Fields<K extends keyof Replies> = Omit<Extract<m.TMessage, { type: K }>, "type" | "tag">;
 
+/** Half of the tags: the other half is for their Tflush. */
+const maxWaiting = 0x7fff;
+
 interface Waiting {
   type: number;
   resolve(reply: m.Message): void;
@@ -71,6 +74,9 @@ export class Rpc implements StreamUser {
     return new Promise((resolve, reject) => {
       if (this.lost) throw this.lost;
       if (signal?.aborted) throw new NineError(phrase.interrupted);
+      if (type !== m.Tflush && this.waiting.size >= maxWaiting) {
+        throw new NineError(phrase.again, `${maxWaiting} requests are waiting on this connection`);
+      }
       const tag = type === m.Tversion ? m.NOTAG : this.tags.take();
       try {
         this.send({ type, tag, ...fields } as unknown as m.TMessage);
@@ -90,6 +96,7 @@ export class Rpc implements StreamUser {
   }
 
   receive(chunk: Buffer): void {
+    if (this.lost) return;
     this.framer.push(chunk);
     try {
       for (let frame = this.framer.next(); frame; frame = this.framer.next()) this.reply(decode(frame));

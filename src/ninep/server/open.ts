@@ -34,6 +34,10 @@ import { checkName } from "./walk.ts";
 
 /** `stat(5)`: one fid at a time may have the file open. */
 const DMEXCL = 0x20000000;
+/** `stat(5)`: left out of backups. */
+const DMTMP = 0x04000000;
+/** The mode bits of 9P2000; its dialects have more, for symbolic links and devices. */
+const knownPerm = DMDIR | DMAPPEND | DMEXCL | DMTMP | 0o777;
 /** Everything else in the mode byte (OCEXEC, bits of dialects) says nothing to a server. */
 const knownMode = 3 | OTRUNC | ORCLOSE;
 
@@ -73,6 +77,7 @@ export function create(
     () => {
       if ((directory.qid.type & QTDIR) === 0) throw new NineError(phrase.notDir, fid.path);
       checkName(name);
+      checkPerm(perm);
       call.path = fid.path === "/" ? `/${name}` : `${fid.path}/${name}`;
       if (perm & DMDIR && mode !== OREAD)
         throw new NineError(phrase.isDir, "a directory can be opened for reading only");
@@ -116,6 +121,12 @@ function allowed(stat: Stat, mode: number): number {
     throw new NineError(phrase.permission, `${stat.name} cannot be ${verb}`);
   }
   return stat.mode & DMAPPEND ? mode & ~OTRUNC : mode;
+}
+
+/** What may be the mode of a file. */
+export function checkPerm(perm: number): void {
+  const unknown = (perm & ~knownPerm) >>> 0;
+  if (unknown) throw new NineError(phrase.invalid, `9P2000 has no mode bit 0x${unknown.toString(16)}`);
 }
 
 /** Removing and renaming are changes of the directory. */

@@ -14,7 +14,7 @@ import {
 } from "../messages.ts";
 import type { Call } from "./call.ts";
 import type { Connection } from "./connection.ts";
-import { checkParent } from "./open.ts";
+import { checkParent, checkPerm } from "./open.ts";
 import { checkName } from "./walk.ts";
 
 export function stat(connection: Connection, call: Call, message: Message<typeof Tstat>): Maybe<RMessage> {
@@ -52,6 +52,7 @@ function changed(wanted: Dir, current: Stat, uname: string): StatChange {
   const change: StatChange = {};
   if (wanted.mode !== dontTouch.mode && wanted.mode !== current.mode) {
     if ((wanted.mode ^ current.mode) & DMDIR) throw fixed("being a directory or not");
+    checkPerm(wanted.mode);
     change.mode = wanted.mode;
   }
   if (wanted.length !== dontTouch.length) {
