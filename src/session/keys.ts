@@ -32,46 +32,54 @@ function range(least: number, most: number): string {
 
 const any = Number.MAX_SAFE_INTEGER;
 
+/** A key: what its value must look like, and what a template says of it. */
+export interface Key {
+  check: Check;
+  help: string;
+}
+
+const key = (check: Check, help: string): Key => ({ check, help });
+
 /** Generation parameters, in the order in which `cfg` lists them. */
-const generationKeys: Record<keyof Generation, Check> = {
-  temperature: number(0, 10),
-  topP: number(0, 1),
-  topK: number(0, any, true),
-  minP: number(0, 1),
-  maxTokens: number(1, any, true),
-  frequencyPenalty: number(-10, 10),
-  presencePenalty: number(-10, 10),
-  repetitionPenalty: number(0, 10),
-  reasoning: oneOf("true", "false"),
-  reasoningEffort: text,
-  stop: text,
-  seed: number(-any, any, true),
-  responseFormat: text,
+const generationKeys: Record<keyof Generation, Key> = {
+  temperature: key(number(0, 10), "how freely the model chooses its words"),
+  topP: key(number(0, 1), "only words within this share of probability"),
+  topK: key(number(0, any, true), "only the K likeliest words"),
+  minP: key(number(0, 1), "no word less likely than this share of the likeliest"),
+  maxTokens: key(number(1, any, true), "most tokens of one answer"),
+  frequencyPenalty: key(number(-10, 10), "against words by how often they came"),
+  presencePenalty: key(number(-10, 10), "against words that came at all"),
+  repetitionPenalty: key(number(0, 10), "against repetition, 1 = none"),
+  reasoning: key(oneOf("true", "false"), "whether the model thinks first"),
+  reasoningEffort: key(text, "how long it thinks, as the provider names it"),
+  stop: key(text, "a text that ends the answer, or a JSON list of them"),
+  seed: key(number(-any, any, true), "for answers that can be repeated"),
+  responseFormat: key(text, "json, or what else the provider takes"),
 };
 
-export const agentKeys: Record<string, Check> = {
-  backend: text,
-  model: text,
-  agent: text,
-  cwd: text,
-  maxSteps: number(1, any, true),
+export const agentKeys: Record<string, Key> = {
+  backend: key(text, "as the file backends lists them"),
+  model: key(text, "as the file models lists them"),
+  agent: key(text, "agent config, as the file agents lists them"),
+  cwd: key(text, "working folder, an absolute path"),
+  maxSteps: key(number(1, any, true), "requests with tools that a turn may make"),
   ...generationKeys,
 };
 
-export const sessionKeys: Record<string, Check> = {
-  name: text,
-  cwd: text,
-  remote: text,
-  sandbox: text,
-  share: text,
+export const sessionKeys: Record<string, Key> = {
+  name: key(text, "a file name of at most 128 bytes; empty: one that sorts by time"),
+  cwd: key(text, "working folder, an absolute path"),
+  remote: key(text, "user@host where tools run; empty: here"),
+  sandbox: key(text, "sandbox config of the tools"),
+  share: key(text, "sessions whose tools may prompt this one, with commas"),
 };
 
 /** Refuses keys that do not exist and values that make no sense. An empty value unsets and is always right. */
-export function checkKeys(keys: Keys, known: Record<string, Check>): void {
+export function checkKeys(keys: Keys, known: Record<string, Key>): void {
   for (const [key, value] of keys) {
-    const check = Object.hasOwn(known, key) ? known[key] : undefined;
-    if (!check) throw new Fault("invalid", `unknown key ${key}; there are ${Object.keys(known).join(" ")}`);
-    if (value !== "") check(key, value);
+    const rule = Object.hasOwn(known, key) ? known[key] : undefined;
+    if (!rule) throw new Fault("invalid", `unknown key ${key}; there are ${Object.keys(known).join(" ")}`);
+    if (value !== "") rule.check(key, value);
   }
 }
 
@@ -100,15 +108,31 @@ function stopSequences(value: string): string[] {
 }
 
 /** `key=value` lines; what holds blanks, quotes or backslashes is quoted so that it can be written back. */
-export function keyLines(entries: Iterable<readonly [string, string]>): string {
+export function keyLines(entries: Iterable<readonly [key: string, value: string]>): string {
   let lines = "";
-  for (const [key, value] of entries) lines += `${key}=${quoted(value)}\n`;
+  for (const [key, value] of entries) lines += `${key}=${quoted(value, /[\s"'\\]/)}\n`;
   return lines;
 }
 
-function quoted(value: string): string {
-  if (!/[\s"'\\]/.test(value)) return value;
-  return `"${value.replace(/["\\]/g, "\\$&")}"`;
+/** `KEY=VALUE` lines; a value is the rest of its line, quoted only where that would not bring it back. */
+export function envLines(entries: Iterable<readonly [key: string, value: string]>): string {
+  let lines = "";
+  for (const [key, value] of entries) lines += `${key}=${quoted(value, /^["']|\n/)}\n`;
+  return lines;
+}
+
+/** What a read of `new` gives before a write: one `key=default` a line, with what the key means. */
+export function template(keys: Record<string, Key>, defaults: Record<string, string>): string {
+  return Object.entries(keys)
+    .map(
+      ([key, { help }]) => `${`${key}=${quoted(defaults[key] ?? "", /[\s"'\\#]/)}`.padEnd(24)} # ${help}\n`,
+    )
+    .join("");
+}
+
+function quoted(value: string, needed: RegExp): string {
+  if (!needed.test(value)) return value;
+  return `"${value.replace(/["\\]/g, "\\$&").replaceAll("\n", "\\n")}"`;
 }
 
 /** Names that the tree itself uses beside sessions and agents. */

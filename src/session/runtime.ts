@@ -2,7 +2,7 @@
 import { Fault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import type { Store } from "../store/store.ts";
-import { agentKeys, checkName, keyLines, sessionKeys } from "./keys.ts";
+import { agentKeys, checkName, sessionKeys, template } from "./keys.ts";
 import type { Keys, Runtime as LiveRuntime, Stamp } from "./live.ts";
 import { metricsText } from "./metrics.ts";
 import type { Services } from "./services.ts";
@@ -99,16 +99,9 @@ export class Runtime implements LiveRuntime {
 
   sessionTemplate(): string {
     const { defaultBackend, defaultModel, cwd } = this.services;
-    const defaults: Record<string, string> = {
-      agent: "default",
-      backend: defaultBackend(),
-      model: defaultModel() ?? "",
-      cwd,
-    };
-    const keys = new Set([...Object.keys(sessionKeys), ...Object.keys(agentKeys)]);
-    return `# key=value words, separated by blanks or newlines; env.NAME=VALUE sets a variable for the tools\n${keyLines(
-      [...keys].map((key) => [key, defaults[key] ?? ""] as const),
-    )}`;
+    const defaults = { agent: "default", backend: defaultBackend(), model: defaultModel() ?? "", cwd };
+    const variable = { check: () => {}, help: "a variable for the tools; any number of them" };
+    return template({ ...sessionKeys, ...agentKeys, "env.NAME": variable }, defaults);
   }
 
   stamp(topic: "children"): Stamp {

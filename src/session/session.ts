@@ -8,7 +8,7 @@ import type { SessionStore } from "../store/session-store.ts";
 import { Gate } from "../turn/gate.ts";
 import { liveSession } from "../turn/machine.ts";
 import { Agent, checkedSettings, checkFolder } from "./agent.ts";
-import { agentKeys, checkKeys, checkName, keyLines, sessionKeys } from "./keys.ts";
+import { agentKeys, checkKeys, checkName, envLines, keyLines, sessionKeys, template } from "./keys.ts";
 import type { Keys, LiveSession, Stamp, Topic } from "./live.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
@@ -37,14 +37,15 @@ export class Session implements LiveSession {
     for (const agent of store.agents()) this.#adopt(agent);
   }
 
-  /** Says in chat what the configs of agents just made ask for in vain. */
+  /** Says in chat what the config of an agent just made asks for in vain. */
   welcome(agent: Agent): void {
-    for (const tool of agent.missingTools())
-      agent.chat.block(
-        "info",
-        {},
-        `The agent config asks for the tool ${tool}, which does not exist on this host.`,
-      );
+    const missing = agent.missingTools().join(", ");
+    if (!missing) return;
+    agent.chat.block(
+      "info",
+      {},
+      `The agent config asks for tools that do not exist on this host: ${missing}.`,
+    );
   }
 
   #adopt(store: AgentStore): Agent {
@@ -139,17 +140,12 @@ export class Session implements LiveSession {
   }
 
   agentTemplate(): string {
-    return keyLines([
-      ["name", ""] as const,
-      ...Object.keys(agentKeys).map((key) => [key, this.#templateValue(key)] as const),
-    ]);
-  }
-
-  #templateValue(key: string): string {
-    if (key === "agent") return "default";
-    if (key === "cwd") return this.cwd;
-    if (key === "backend") return this.#services.defaultBackend();
-    return "";
+    const name = {
+      check: () => {},
+      help: "a file name of at most 128 bytes; empty: that of the agent config",
+    };
+    const backend = this.#services.defaultBackend();
+    return template({ name, ...agentKeys }, { agent: "default", cwd: this.cwd, backend });
   }
 
   // Its own files.
@@ -186,7 +182,7 @@ export class Session implements LiveSession {
   }
 
   env(): string {
-    return keyLines([...this.envMap()].sort(([a], [b]) => (a < b ? -1 : 1)));
+    return envLines([...this.envMap()].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   async changeEnv(keys: Keys): Promise<void> {
