@@ -29,12 +29,8 @@ const targets = {
 } as const;
 type Target = keyof typeof targets;
 
-/** Programs, and whether each carries `data/` to install it from. */
-const programs = [
-  { name: "olliesrv", data: true },
-  { name: "ollie-9p", data: false },
-];
-const outputs = [...programs.map((program) => program.name), "o"];
+const programs = ["olliesrv", "ollie-9p"];
+const outputs = [...programs, "o"];
 
 const top = import.meta.dir;
 const { version } = JSON.parse(readFileSync(join(top, "package.json"), "utf8")) as { version: string };
@@ -63,6 +59,16 @@ function commit(): string {
 
 function list(pattern: string): string[] {
   return [...new Bun.Glob(pattern).scanSync({ cwd: top })].sort();
+}
+
+/** What is below `data/`, for `src/config/data.ts`. (An embedded folder would lie in the program in the order its file system lists it.) */
+function data(): Record<string, string> {
+  const utf8 = new TextDecoder("utf-8", { fatal: true });
+  const files = list("data/**").map((path) => [
+    path.slice("data/".length),
+    utf8.decode(readFileSync(join(top, path))),
+  ]);
+  return Object.fromEntries(files);
 }
 
 /** A hash over everything that decides what comes out. */
@@ -131,13 +137,13 @@ function runtime(target: Target): string {
 }
 
 async function compile(
-  program: (typeof programs)[number],
+  program: string,
   folder: string,
   build: { version: string; commit: string },
   target: Target | undefined,
 ): Promise<void> {
   const result = await Bun.build({
-    entrypoints: [`src/${program.name}.ts`],
+    entrypoints: [`src/${program}.ts`],
     root: ".",
     target: "bun",
     format: "esm",
@@ -146,19 +152,17 @@ async function compile(
     // What a command does not use is not loaded: a start costs the size of what runs.
     splitting: true,
     sourcemap: "linked",
-    define: { OLLIE_BUILD: JSON.stringify(build) },
+    define: { OLLIE_BUILD: JSON.stringify(build), OLLIE_DATA: JSON.stringify(data()) },
     compile: {
       ...(target && { target: targets[target].bun, executablePath: runtime(target) }),
-      outfile: join(folder, program.name),
-      // File by file, since a folder would be embedded in the order the file system lists it in.
-      assets: program.data ? list("data/**") : [],
+      outfile: join(folder, program),
       // The folder a user works in may be anybody's: its .env and bunfig.toml (which can name code to run) are not ours to load.
       autoloadDotenv: false,
       autoloadBunfig: false,
     },
     throw: false,
   });
-  if (!result.success) throw new Error(result.logs.map(String).join("\n") || `cannot build ${program.name}`);
+  if (!result.success) throw new Error(result.logs.map(String).join("\n") || `cannot build ${program}`);
 }
 
 /** Builds into a scratch folder and renames, so that a program that is running or being started is never a half-written one. */

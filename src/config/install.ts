@@ -5,24 +5,11 @@
  * only by place and may be replaced by a newer one; any other, and one that the user removed, is left as it is and reported.
  */
 import { createHash } from "node:crypto";
-import {
-  chmodSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { toFault } from "../fault.ts";
-import { compiled } from "./version.ts";
-
-/** The shipped files: embedded in a compiled program, else those of the checkout. */
-const dataFolder = compiled ? "/$bunfs/root/data" : join(import.meta.dir, "../../data");
+import { shippedData } from "./data.ts";
 
 export interface InstallReport {
   /** New, or replaced because nobody had touched them. */
@@ -40,7 +27,7 @@ interface Shipped {
   /** How the manifest and reports call it. */
   name: string;
   target: string;
-  content: Buffer;
+  content: string;
   mode: number;
   /** Never replaced, whatever the user asks for. */
   personal: boolean;
@@ -87,21 +74,19 @@ export function installData(config: string, bin: string, force = false): Install
 
 /** The shipped files in a fixed order. */
 function shippedFiles(config: string, bin: string): Shipped[] {
-  const names = readdirSync(dataFolder, { recursive: true, encoding: "utf8" }).sort();
-  const files = names.filter((name) => statSync(join(dataFolder, name)).isFile());
-  const shipped = files.map((name): Shipped => {
-    const content = readFileSync(join(dataFolder, name));
-    const executable = content.subarray(0, 2).toString() === "#!";
+  // A file at the top of data/ is for the programs themselves, save the env template.
+  const data = shippedData().filter(([name]) => name === "env" || name.includes("/"));
+  const shipped = data.map(([name, content]): Shipped => {
     const personal = name === "env";
-    // Embedded files have no mode; what begins with an interpreter line is a program. The env file will hold keys.
-    const mode = executable ? 0o755 : personal ? 0o600 : 0o644;
+    // What begins with an interpreter line is a program; the env file will hold keys.
+    const mode = content.startsWith("#!") ? 0o755 : personal ? 0o600 : 0o644;
     return { name, target: join(config, name), content, mode, personal };
   });
   const o = shipped.find((file) => file.name === "scripts/o");
   return o ? [...shipped, { ...o, name: "bin/o", target: join(bin, "o") }] : shipped;
 }
 
-function digest(content: Buffer): string {
+function digest(content: string | Buffer): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
@@ -140,6 +125,6 @@ function readManifest(config: string): Record<string, string> {
 }
 
 function writeManifest(config: string, files: Record<string, string>): void {
-  const content = Buffer.from(`${JSON.stringify({ files }, null, 2)}\n`);
+  const content = `${JSON.stringify({ files }, null, 2)}\n`;
   write({ target: join(config, manifestName), content, mode: 0o644 });
 }

@@ -32,6 +32,11 @@ export function configFolder(environment: Environment, flag?: string): string {
   return join(xdg(environment, "XDG_CONFIG_HOME", ".config"), "ollie");
 }
 
+/** `$XDG_STATE_HOME/ollie`, else `~/.local/state/ollie`. */
+export function defaultState(environment: Environment): string {
+  return join(xdg(environment, "XDG_STATE_HOME", ".local/state"), "ollie");
+}
+
 /**
  * All paths.
  * @param environment the env file's values under the process environment's; see `loadConfig`
@@ -52,7 +57,7 @@ export function resolvePaths(
     ? resolve(flags.state)
     : environment.OLLIE_STATE_PATH
       ? absolute("OLLIE_STATE_PATH", environment.OLLIE_STATE_PATH)
-      : join(xdg(environment, "XDG_STATE_HOME", ".local/state"), "ollie");
+      : defaultState(environment);
   return {
     home: home(environment),
     config,

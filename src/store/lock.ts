@@ -60,6 +60,19 @@ export class StateLock {
   }
 }
 
+/** The process that holds the lock of a state folder, or undefined. Takes no lock, and `folder` need not exist. */
+export function lockHolder(folder: string): number | undefined {
+  let last: number | undefined;
+  try {
+    last = lockNumbers(folder).at(-1);
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return undefined;
+    throw toFault(error, `cannot read ${folder}`);
+  }
+  const owner = last === undefined ? undefined : readOwner(folder, last);
+  return owner && alive(owner) ? owner.pid : undefined;
+}
+
 function held(folder: string, owner: Owner): Fault {
   return new Fault(
     "busy",

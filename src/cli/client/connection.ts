@@ -1,0 +1,52 @@
+/** The connection of one `ollie-9p` command. */
+import { readEnvironment } from "../../config/environment.ts";
+import type { Client } from "../../ninep/client.ts";
+import { defaultAddress, dial } from "../../ninep/dial.ts";
+import type { Options, Values } from "../program.ts";
+
+export const globals = {
+  addr: { type: "string", short: "a", value: "ADDR", help: "the server: unix!PATH, tcp!HOST!PORT …" },
+} as const satisfies Options;
+export type Globals = Values<typeof globals>;
+
+/** Milliseconds that the server gets to let go of a request before an interrupted command leaves anyway. */
+const patience = 500;
+
+/**
+ * Runs `work` on a connection. Ctrl-C aborts `signal`: the request that is under way is flushed, nothing is clunked (a half-written
+ * prompt must not be taken for a whole one), and the status is 130.
+ */
+export async function withServer(
+  { addr }: Globals,
+  work: (client: Client, signal: AbortSignal) => Promise<number | undefined>,
+): Promise<number | undefined> {
+  const interrupt = new AbortController();
+  const { signal } = interrupt;
+  process.on("SIGINT", () => interrupt.abort());
+  const gaveUp = new Promise<number>((resolve) => {
+    signal.addEventListener("abort", () => setTimeout(resolve, patience, 130));
+  });
+  const client = await dial(addr ?? serverAddress(process.env));
+  try {
+    return await Promise.race([work(client, signal), gaveUp]);
+  } catch (error) {
+    if (signal.aborted) return 130;
+    throw error;
+  } finally {
+    client.close();
+  }
+}
+
+/** `OLLIE_ADDR` of the environment or the env file, else the default address. */
+export function serverAddress(environment: NodeJS.ProcessEnv): string {
+  return defaultAddress(environment.OLLIE_ADDR ? environment : withEnvFile(environment), process.getuid!());
+}
+
+/** A broken env file is the server's to complain about: whoever looks for the reason may need this very command. */
+function withEnvFile(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  try {
+    return readEnvironment(environment);
+  } catch {
+    return environment;
+  }
+}

@@ -1,0 +1,70 @@
+/** Starting and ending a server in the background. */
+import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
+import type { Config } from "../../config/config.ts";
+import { compiled } from "../../config/version.ts";
+import { Fault } from "../../fault.ts";
+import { dial } from "../../ninep/dial.ts";
+import { findInstance, type Instance } from "./instance.ts";
+import { logFile } from "./options.ts";
+
+/** Milliseconds. */
+const startLimit = 30_000;
+const stopLimit = 10_000;
+const poll = 10;
+/** Bytes of log from which a start begins a new one; the old one stays beside it. */
+const logLimit = 10 * 1024 * 1024;
+
+/**
+ * Starts a server in a session of its own and waits until it answers.
+ * @param args options of `fgstart`
+ * @throws Fault with the reason that the server gave
+ */
+export async function startServer(config: Config, args: readonly string[]): Promise<Instance> {
+  const { state } = config.paths;
+  mkdirSync(state, { recursive: true, mode: 0o700 });
+  const log = logFile(config);
+  const from = turnLog(log);
+  const fd = openSync(log, "a", 0o600);
+  const program = compiled ? [process.execPath] : [process.execPath, process.argv[1]!];
+  const child = Bun.spawn([...program, "fgstart", ...args], { detached: true, stdio: ["ignore", fd, fd] });
+  closeSync(fd);
+  child.unref();
+  for (const end = Date.now() + startLimit; Date.now() < end; await Bun.sleep(poll)) {
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Fault("unavailable", lastWords(log, from));
+    const instance = findInstance(state);
+    if (instance?.pid !== child.pid || !instance.addresses[0]) continue;
+    const client = await dial(instance.addresses[0]);
+    client.close();
+    return instance;
+  }
+  child.kill();
+  throw new Fault("timeout", `the server did not answer within ${startLimit / 1000} s, see ${log}`);
+}
+
+/** Ends the server of a state folder and waits until it is gone. Returns its pid, undefined where none ran. */
+export async function stopServer(state: string): Promise<number | undefined> {
+  const instance = findInstance(state);
+  if (!instance) return undefined;
+  process.kill(instance.pid, "SIGTERM");
+  for (const end = Date.now() + stopLimit; findInstance(state)?.pid === instance.pid; await Bun.sleep(poll)) {
+    if (Date.now() > end)
+      throw new Fault("timeout", `the server (pid ${instance.pid}) does not end: kill -9 ${instance.pid}`);
+  }
+  return instance.pid;
+}
+
+/** Returns the length of the log, before which nothing is of this start. */
+function turnLog(log: string): number {
+  const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
+  if (size < logLimit) return size;
+  renameSync(log, `${log}.1`);
+  return 0;
+}
+
+/** The sentence with which a command that fails ends, without its name in front. */
+function lastWords(log: string, from: number): string {
+  const text = readFileSync(log).subarray(from).toString();
+  const sentences = [...text.matchAll(/^olliesrv: (.*)$/gm)];
+  return sentences.at(-1)?.[1] ?? `the server ended at once, see ${log}`;
+}

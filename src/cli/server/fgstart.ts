@@ -1,0 +1,72 @@
+import { join } from "node:path";
+import type { Logger } from "pino";
+import type { Config } from "../../config/config.ts";
+import { installData } from "../../config/install.ts";
+import { build } from "../../config/version.ts";
+import { toFault } from "../../fault.ts";
+import { type Serving, serve } from "../../session/serve.ts";
+import { command } from "../program.ts";
+import { writeOut } from "../stdio.ts";
+import { announce, withdraw } from "./instance.ts";
+import { makeLog } from "./log.ts";
+import { asArguments, configFor, listenAddresses, logLevel, startOptions } from "./options.ts";
+
+/** Milliseconds after which a server that was told to end is gone, whatever still runs. */
+const endLimit = 5000;
+
+export const fgstart = command({
+  usage: "[OPTIONS]",
+  about:
+    "Runs the server in the foreground; its log goes to stderr. SIGTERM or Ctrl-C ends it, SIGHUP reads the configuration again.",
+  options: startOptions,
+  words: [0, 0],
+  async run({ values }) {
+    const ended = untilTold();
+    const config = configFor(values);
+    const log = makeLog(logLevel(config, values));
+    install(config, log);
+    for (const warning of config.warnings) log.warn(warning);
+    const listen = listenAddresses(config, values);
+    const serving = await serve({ config, readConfig: () => configFor(values), listen, log });
+    process.on("SIGHUP", () => reload(serving, log));
+    const { state } = config.paths;
+    announce(state, { pid: process.pid, addresses: listen, arguments: asArguments(values) });
+    await writeOut(`olliesrv ${build.version} listens on ${listen.join(" and ")}\n`).catch(() => {});
+    await ended;
+    // Unreferenced it would not keep an idle process, but there is none: close() ends with a call of exit.
+    setTimeout(() => {
+      log.error("not everything could be ended in time");
+      process.exit(0);
+    }, endLimit);
+    withdraw(state);
+    await serving.close();
+    return 0;
+  },
+});
+
+/** Listens from the very start, so that a signal during the start ends the server as well. */
+function untilTold(): Promise<void> {
+  return new Promise((resolve) => {
+    process.on("SIGTERM", () => resolve());
+    process.on("SIGINT", () => resolve());
+  });
+}
+
+/** A config folder that cannot be written (a read-only home) is no reason not to serve with what is in it. */
+function install(config: Config, log: Logger): void {
+  try {
+    const { written } = installData(config.paths.config, join(config.paths.home, ".local/bin"));
+    if (written.length > 0)
+      log.info({ files: written.length, folder: config.paths.config }, "installed shipped files");
+  } catch (error) {
+    log.warn({ err: error }, "shipped files could not be installed");
+  }
+}
+
+function reload(serving: Serving, log: Logger): void {
+  try {
+    serving.reload();
+  } catch (error) {
+    log.error(`the configuration stays as it was: ${toFault(error).message}`);
+  }
+}

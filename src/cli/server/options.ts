@@ -1,0 +1,60 @@
+/** Options that several commands of `olliesrv` share, and what follows from them. */
+import { join } from "node:path";
+import { type Config, loadConfig } from "../../config/config.ts";
+import { type LogLevel, logLevels } from "../../config/settings.ts";
+import { Fault } from "../../fault.ts";
+import { defaultAddress, namespaceFolder } from "../../ninep/dial.ts";
+import type { Options, Values } from "../program.ts";
+
+/** Which server is meant. */
+export const whichOptions = {
+  state: { type: "string", value: "DIR", help: "state folder, instead of ~/.local/state/ollie" },
+  config: { type: "string", value: "DIR", help: "config folder, instead of ~/.config/ollie" },
+} as const satisfies Options;
+
+export const startOptions = {
+  listen: {
+    type: "string",
+    value: "ADDR",
+    multiple: true,
+    help: "listen there instead of at the default address; may be repeated",
+  },
+  ...whichOptions,
+  yolo: { type: "boolean", help: "run tools without a sandbox (there is none yet, so they do in any case)" },
+  "log-level": { type: "string", value: "LEVEL", help: logLevels.join(", ") },
+} as const satisfies Options;
+export type StartValues = Values<typeof startOptions>;
+
+/** @throws Fault "invalid" that names the file and line, or the variable or option */
+export function configFor(values: Values<typeof whichOptions>): Config {
+  return loadConfig(process.env, { config: values.config, state: values.state });
+}
+
+/** The addresses to listen at. */
+export function listenAddresses(config: Config, values: StartValues): string[] {
+  if (values.listen && values.listen.length > 0) return values.listen;
+  const uid = process.getuid!();
+  const namespace = namespaceFolder(config.environment, uid);
+  return [defaultAddress(config.environment, uid), ...(namespace ? [`unix!${namespace}/ollie`] : [])];
+}
+
+export function logLevel(config: Config, values: StartValues): LogLevel {
+  const asked = values["log-level"];
+  if (asked === undefined) return config.settings.logLevel;
+  const level = logLevels.find((one) => one === asked);
+  if (!level) throw new Fault("invalid", `--log-level ${asked}: must be one of ${logLevels.join(", ")}`);
+  return level;
+}
+
+/** The options as words, for a child that is to get the same. */
+export function asArguments(values: StartValues): string[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    if (typeof value === "boolean") return value ? [`--${key}`] : [];
+    return [value ?? []].flat().map((one) => `--${key}=${one}`);
+  });
+}
+
+/** Where the output of a server in the background goes. */
+export function logFile(config: Config): string {
+  return join(config.paths.state, "olliesrv.log");
+}

@@ -1,0 +1,29 @@
+/** The commands of `olliesrv`. */
+import type { Program } from "../program.ts";
+
+export const olliesrv: Program = {
+  name: "olliesrv",
+  about: "Runs agents and shows everything about them as a tree of files, spoken in 9P2000.",
+  globals: {},
+  commands: {
+    start: { summary: "start in the background", load: async () => (await import("./control.ts")).start },
+    fgstart: { summary: "run in the foreground", load: async () => (await import("./fgstart.ts")).fgstart },
+    stop: { summary: "end the server", load: async () => (await import("./control.ts")).stop },
+    restart: {
+      summary: "end it and start it again",
+      load: async () => (await import("./control.ts")).restart,
+    },
+    reload: {
+      summary: "read env file and configs again",
+      load: async () => (await import("./control.ts")).reload,
+    },
+    status: {
+      summary: "say whether and where it runs",
+      load: async () => (await import("./control.ts")).status,
+    },
+    init: {
+      summary: "install or update the shipped files",
+      load: async () => (await import("./init.ts")).init,
+    },
+  },
+};

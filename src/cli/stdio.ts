@@ -1,0 +1,55 @@
+/**
+ * The three standard streams, as plain as read(2) and write(2): a write has reached the kernel when it resolves, so that a slow
+ * reader slows the writer down, and a read takes no more than one system call gives.
+ */
+import { read, write } from "node:fs";
+
+/** Nobody reads the output any more. */
+export class BrokenPipe extends Error {
+  override readonly name = "BrokenPipe";
+}
+
+/** Writes everything to stdout. @throws BrokenPipe */
+export function writeOut(data: string | Uint8Array): Promise<void> {
+  return writeAll(1, data);
+}
+
+/** Writes to stderr; that it cannot be written is nobody's error. */
+export async function writeError(text: string): Promise<void> {
+  await writeAll(2, text).catch(() => {});
+}
+
+/** One read of stdin; undefined at its end. The bytes are the caller's. Rejects when `signal` is aborted, whatever stdin does. */
+export async function readIn(signal?: AbortSignal, size = 65536): Promise<Uint8Array | undefined> {
+  const buffer = new Uint8Array(size);
+  for (;;) {
+    signal?.throwIfAborted();
+    let abort = () => {};
+    const count = await new Promise<number>((resolve, reject) => {
+      abort = () => reject(signal!.reason);
+      signal?.addEventListener("abort", abort);
+      read(0, buffer, 0, size, null, (error, n) => (error ? reject(error) : resolve(n)));
+    })
+      .catch(waitIfBusy)
+      .finally(() => signal?.removeEventListener("abort", abort));
+    if (count !== undefined) return count === 0 ? undefined : buffer.subarray(0, count);
+  }
+}
+
+async function writeAll(fd: number, data: string | Uint8Array): Promise<void> {
+  const bytes = typeof data === "string" ? Buffer.from(data) : data;
+  let done = 0;
+  while (done < bytes.length) {
+    const count = await new Promise<number>((resolve, reject) => {
+      write(fd, bytes, done, bytes.length - done, null, (error, n) => (error ? reject(error) : resolve(n)));
+    }).catch(waitIfBusy);
+    done += count ?? 0;
+  }
+}
+
+/** Another process may have made a shared terminal or pipe non-blocking: then EAGAIN means "later". */
+async function waitIfBusy(error: NodeJS.ErrnoException): Promise<undefined> {
+  if (error.code === "EPIPE") throw new BrokenPipe();
+  if (error.code !== "EAGAIN") throw error;
+  await Bun.sleep(5);
+}
