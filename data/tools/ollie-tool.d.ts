@@ -1,0 +1,39 @@
+/** What a TypeScript tool (first line `#!/usr/bin/env ollie-run`) may import from "ollie:tool". The ollie binary provides it. */
+declare module "ollie:tool" {
+  /** The arguments, already checked against the sidecar's `args`. Reads stdin; once. */
+  export function readArgs<T>(): Promise<T>;
+  /** Adds a line to the result. */
+  export function print(text: string): void;
+  /** Ends the tool as failed (exit status 1) with a text for the model. */
+  export function fail(text: string): never;
+
+  /** The call: whose it is and where it runs. */
+  export const call: {
+    readonly session: string;
+    readonly agent: string;
+    readonly cwd: string;
+    /** The session's private folder. */
+    readonly tmp: string;
+  };
+
+  /** A unified diff with 3 lines of context; in place of one longer than `limit` bytes (default 6,000) its number of lines. */
+  export function unifiedDiff(name: string, before: string, after: string, limit?: number): string;
+
+  /** Rules of one .gitignore file. Paths are relative to its folder; those of folders end in "/". */
+  export function ignoreRules(text: string): {
+    /** What the rules say of a path: `unignored` where one of them begins with "!". */
+    test(path: string): { ignored: boolean; unignored: boolean };
+  };
+
+  /** A tool of this host, whether loaded or not. */
+  export function findTool(
+    name: string,
+  ): { description: string; documentation: string; schema: Record<string, unknown> } | undefined;
+
+  /** The session's own 9P tree (OLLIE_ADDR). Only where the sidecar says `"remote": false`. Paths begin at the root. */
+  export const nine: {
+    read(path: string): Promise<string>;
+    /** Replaces the content, or gives a control file its request. Rejects with the server's words. */
+    write(path: string, text: string): Promise<void>;
+  };
+}

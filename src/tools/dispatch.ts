@@ -1,0 +1,115 @@
+/** Running a prepared call: see `callTool`. */
+import { mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { type RunResult, run } from "../exec/process.ts";
+import { Fault, toFault } from "../fault.ts";
+import { callEnvironment, temporaryFolder } from "./environment.ts";
+import { programOf } from "./program.ts";
+import type { CallContext, CallOutcome, Prepared, Tool } from "./tool.ts";
+
+/** Seconds that a call may ask for with an argument `timeout`; a tool's own sidecar may say more. */
+const timeoutCap = 3600;
+/** Characters of the arguments that are shown when they had to be repaired. */
+const shownArguments = 300;
+
+/**
+ * Runs the call where it is prepared for and gives its one result; never rejects.
+ *
+ * The result is what the tool printed, stderr under a line of its own, then one last line in brackets that says how it ended.
+ * Exit status 0 is success. An argument named `timeout`, where the tool's schema has one, is the call's time limit in seconds.
+ *
+ * @param onOutput gets what is printed as it comes, cleaned for display
+ * @param signal aborted: TERM at once, KILL after 500 ms, and the result keeps what was printed
+ */
+export async function callTool(
+  prepared: Prepared,
+  ctx: CallContext,
+  callId: string,
+  signal: AbortSignal,
+  onOutput?: (text: string) => void,
+): Promise<CallOutcome> {
+  if (!prepared.ok) return refused(prepared.text);
+  const { tool, args, repaired } = prepared;
+  const missing = notYet(tool);
+  if (missing) return refused(missing);
+  const limit = timeLimit(tool, args);
+  try {
+    checkFolder(ctx.cwd);
+    mkdirSync(temporaryFolder(ctx), { recursive: true, mode: 0o700 });
+    const result = await run({
+      argv: programOf(tool.path),
+      cwd: ctx.cwd,
+      env: callEnvironment(tool, args, ctx, callId),
+      stdin: JSON.stringify(args),
+      timeout: limit * 1000,
+      onOutput,
+      signal,
+      spill: join(ctx.tmp, "output", `${callId.replace(/[^\w.-]/g, "_").slice(0, 100)}.txt`),
+      memory: memoryLimit(ctx.env),
+    });
+    const note = repaired
+      ? `[arguments repaired: ${repaired}; ran with ${shorten(JSON.stringify(args))}]\n`
+      : "";
+    const output = result.text.replace(/\n$/, "") || "(no output)";
+    return { ...verdict(result), text: `${note}${output}\n[${status(result, limit, tool)}]` };
+  } catch (error) {
+    return refused(`${tool.name} could not be started: ${toFault(error).message}`);
+  }
+}
+
+function refused(text: string): CallOutcome {
+  return { ok: false, how: "refused", text };
+}
+
+function notYet(tool: Tool): string | undefined {
+  if (!tool.elevated && !tool.sudo) return undefined;
+  return `${tool.name} was not run: it needs ${tool.sudo ? "sudo" : "elevation"}, and this version of ollie has no way to ask for it.`;
+}
+
+function checkFolder(cwd: string): void {
+  try {
+    if (statSync(cwd).isDirectory()) return;
+  } catch (error) {
+    throw toFault(error, "the agent's working folder cannot be used");
+  }
+  throw new Fault("invalid", `the agent's working folder ${cwd} is not a directory`);
+}
+
+function timeLimit(tool: Tool, args: Record<string, unknown>): number {
+  const asked = args.timeout;
+  const understands = "timeout" in ((tool.schema.properties ?? {}) as object);
+  if (!understands || typeof asked !== "number" || !(asked > 0)) return tool.timeout;
+  return Math.min(asked, Math.max(timeoutCap, tool.timeout));
+}
+
+/** OLLIE_TOOL_MEMORY in a session's env: MiB that each process of a tool may have. */
+function memoryLimit(env: Record<string, string>): number | undefined {
+  const mebibytes = Number(env.OLLIE_TOOL_MEMORY);
+  return mebibytes > 0 ? mebibytes * 1024 * 1024 : undefined;
+}
+
+function verdict({ ended, code }: RunResult): Pick<CallOutcome, "ok" | "how"> {
+  if (ended === "cancelled") return { ok: false, how: "cancelled" };
+  if (ended === "timeout") return { ok: false, how: "timedOut" };
+  return code === 0 ? { ok: true, how: "done" } : { ok: false, how: "failed" };
+}
+
+/** One line: chat shows what a tool prints as it comes, and of the result then only this. */
+function status(result: RunResult, limit: number, tool: Tool): string {
+  const parts = [ending(result, limit, tool), result.leftovers, "unsandboxed"];
+  return parts.filter((part) => part).join(", ");
+}
+
+function ending({ ended, code, signal, wall }: RunResult, limit: number, tool: Tool): string {
+  if (ended === "cancelled") return `cancelled by the user after ${(wall / 1000).toFixed(1)} s`;
+  if (ended === "timeout") {
+    const more = "timeout" in ((tool.schema.properties ?? {}) as object) ? '; "timeout" asks for more' : "";
+    return `killed after ${limit} s (not a crash: that is its time limit${more}), what it printed until then is above`;
+  }
+  if (signal) return `killed by ${signal}`;
+  return code === 0 ? "" : `exit ${code}`;
+}
+
+function shorten(text: string): string {
+  return text.length > shownArguments ? `${text.slice(0, shownArguments)}…` : text;
+}

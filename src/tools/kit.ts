@@ -1,0 +1,77 @@
+/** The module "ollie:tool" (declared in data/tools/ollie-tool.d.ts): what the shipped tools need beside Bun itself. */
+import { writeSync } from "node:fs";
+import { createTwoFilesPatch } from "diff";
+import ignore from "ignore";
+import { createRegistry } from "./registry.ts";
+
+/** Above this many bytes no diff is computed: nobody would read it, and the algorithm takes its time. */
+const diffInput = 4 * 1024 * 1024;
+/** Changed lines at which the algorithm gives up. */
+const diffEdits = 2000;
+
+export const kit = {
+  async readArgs<T>(): Promise<T> {
+    return JSON.parse(await Bun.stdin.text()) as T;
+  },
+
+  print(text: string): void {
+    writeAll(1, `${text}\n`);
+  },
+
+  fail(text: string): never {
+    writeAll(2, `${text}\n`);
+    process.exit(1);
+  },
+
+  call: {
+    session: variable("OLLIE_SESSION"),
+    agent: variable("OLLIE_AGENT"),
+    cwd: process.cwd(),
+    tmp: variable("OLLIE_TMP"),
+  },
+
+  unifiedDiff(name: string, before: string, after: string, limit = 6000): string {
+    const lines = (text: string) => text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
+    const summary = `(a diff too long to show: ${lines(before)} lines before, ${lines(after)} after)`;
+    if (before.length + after.length > diffInput) return summary;
+    const patch = createTwoFilesPatch(name, name, before, after, undefined, undefined, {
+      context: 3,
+      maxEditLength: diffEdits,
+    });
+    if (patch === undefined) return summary;
+    // The first line is a row of "=" that only patches of several files need.
+    const text = patch.slice(patch.indexOf("--- ")).trimEnd();
+    return Buffer.byteLength(text) > limit ? summary : text;
+  },
+
+  ignoreRules: (text: string) => ignore().add(text),
+
+  findTool(name: string) {
+    return createRegistry(variable("OLLIE_TOOLS_PATH")).get(name);
+  },
+
+  nine: {
+    read: (path: string) => withTree((tree) => tree.readText(path)),
+    write: (path: string, text: string) => withTree((tree) => tree.writeFile(path, text)),
+  },
+} satisfies typeof import("ollie:tool");
+
+async function withTree<T>(work: (tree: import("../ninep/client.ts").Client) => Promise<T>): Promise<T> {
+  // Only few tools talk to the tree; the others start faster without.
+  const { dial } = await import("../ninep/dial.ts");
+  const tree = await dial(variable("OLLIE_ADDR"));
+  try {
+    return await work(tree);
+  } finally {
+    tree.close();
+  }
+}
+
+function variable(name: string): string {
+  return process.env[name] ?? "";
+}
+
+function writeAll(fd: number, text: string): void {
+  const bytes = Buffer.from(text);
+  for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
+}

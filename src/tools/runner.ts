@@ -1,0 +1,28 @@
+/** `ollie-run FILE`: runs a TypeScript tool inside this binary, so that a host needs neither Bun nor Node. */
+import { resolve } from "node:path";
+import { plugin } from "bun";
+import { kit } from "./kit.ts";
+
+/**
+ * Imports the file with "ollie:tool" at its disposal. The caller then lets the process end by itself, with 0. An error that the tool
+ * does not catch ends it with 1 and its message, without the stack, on stderr.
+ */
+export async function runToolFile(file: string): Promise<void> {
+  plugin({
+    name: "ollie:tool",
+    setup(build) {
+      build.module("ollie:tool", () => ({ exports: { ...kit }, loader: "object" }));
+    },
+  });
+  process.on("uncaughtException", explain);
+  process.on("unhandledRejection", explain);
+  try {
+    await import(resolve(file));
+  } catch (error) {
+    explain(error);
+  }
+}
+
+function explain(error: unknown): void {
+  kit.fail(error instanceof Error ? error.message : String(error));
+}
