@@ -106,6 +106,7 @@ export class AgentStore {
   beginTurn(turn: string, prompt: string): void {
     const held = this.#state.waiting.find(({ id }) => id === prompt);
     if (!held) throw new Fault("missing", `no text with the id ${prompt} waits`);
+    this.chat.flush();
     this.chat.closeAll();
     this.chat.flush();
     const at = Date.now();

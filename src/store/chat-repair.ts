@@ -18,8 +18,10 @@ const maxGap = 64 * 1024 * 1024;
 const windowBytes = 64 * 1024;
 const newline = 10;
 const marker = Buffer.from("\n[[[");
+const infoLine = "[[[info]]]\n";
+const endLine = `${endMarker}\n`;
 
-/** Returns what to append ("" bytes for a whole chat), and a sentence for each thing that was wrong. */
+/** Returns what to append (nothing to a whole chat), and a sentence for each thing that was wrong. */
 export function repairOf(
   chat: LogFile,
   expected: ExpectedBlock | undefined,
@@ -46,20 +48,24 @@ function fitted({ chatAt, offset, bytes: render }: ExpectedBlock): Uint8Array {
   const room = offset - chatAt;
   const bytes = render();
   if (bytes.length === room) return bytes;
-  const end = Buffer.from(`\n${endMarker}\n`);
+  const end = Buffer.from(`\n${endLine}`);
   const block = Buffer.alloc(Math.max(0, room), newline);
   block.set(bytes.subarray(0, Math.min(room, bytes.length - end.length)));
   if (room > end.length) block.set(end, room - end.length);
   return block;
 }
 
-/** Stands in for `size` bytes that are lost. */
+/** Stands in for `size` bytes that are lost: an info block that says so, where it fits; empty lines in the block that was cut, where not. */
 function filler(size: number, closing: string): Uint8Array {
-  const bytes = Buffer.alloc(size, newline);
-  const texts = [`${closing}[[[info]]]\n${size} bytes of this chat were lost.\n${endMarker}\n`, closing];
-  const text = Buffer.from(texts.find((one) => Buffer.byteLength(one) <= size) ?? "");
-  bytes.set(text);
-  return bytes;
+  const room = size - closing.length - infoLine.length - endLine.length;
+  if (room >= 0) {
+    const note = `${size} bytes of this chat were lost.`.slice(0, Math.max(0, room - 1));
+    return Buffer.from(`${closing}${infoLine}${note.padEnd(room, "\n")}${endLine}`);
+  }
+  const padding = "\n".repeat(Math.max(0, size - closing.length));
+  if (closing.length <= size && closing.endsWith(endLine))
+    return Buffer.from(`${closing.slice(0, -endLine.length)}${padding}${endLine}`);
+  return Buffer.alloc(size, newline);
 }
 
 /** What closes the block, and completes the marker, that the chat ends in; "" where it ends between two blocks. */
@@ -67,19 +73,19 @@ function closingOf(chat: LogFile): string {
   const lastLine = lastIndexOf(chat, marker.subarray(0, 1), chat.length) + 1;
   const open = blockIsOpen(chat, lastLine);
   const ended = lastLine === chat.length;
-  if (ended) return open ? `${endMarker}\n` : "";
+  if (ended) return open ? endLine : "";
   const tail = Buffer.from(chat.read(lastLine, windowBytes)).toString();
-  if (open) return endMarker.startsWith(tail) ? `${endMarker.slice(tail.length)}\n` : `\n${endMarker}\n`;
+  if (open) return endLine.startsWith(tail) ? endLine.slice(tail.length) : `\n${endLine}`;
   if (tail === endMarker) return "\n";
-  return /^(\[{1,2}$|\[\[\[)/.test(tail) ? `${markerRest(tail)}\n${endMarker}\n` : "\n";
+  return /^(\[{1,2}$|\[\[\[)/.test(tail) ? `${markerRest(tail)}\n${endLine}` : "\n";
 }
 
 /** Whether the last marker line before byte `to`, which begins a line, opens a block. */
 function blockIsOpen(chat: LogFile, to: number): boolean {
   const found = lastIndexOf(chat, marker, to);
   const at = found < 0 ? 0 : found + 1;
-  const line = Buffer.from(chat.read(at, Math.min(to - at, endMarker.length + 1))).toString();
-  return line.startsWith("[[[") && line !== `${endMarker}\n`;
+  const line = Buffer.from(chat.read(at, Math.min(to - at, endLine.length))).toString();
+  return line.startsWith("[[[") && line !== endLine;
 }
 
 /** What is missing of an opening marker line. */
@@ -90,9 +96,20 @@ function markerRest(tail: string): string {
     const whole = brackets ? "info" : (blockTypes.find((one) => one.startsWith(type)) ?? type);
     return `${brackets}${whole.slice(type.length)}]]]`;
   }
-  const unquoted = attrs.replace(/"(\\.|[^"\\])*"/gs, "");
-  if (unquoted.includes('"')) return `${/(^|[^\\])(\\\\)*\\$/.test(attrs) ? "\\" : ""}"]]]`;
-  return "]]]".slice(/\]*$/.exec(attrs)?.[0].length);
+  const bare = attrs.replace(/"(\\.|[^"\\])*"/gs, "quoted");
+  if (bare.includes('"')) return `${escapeRest(attrs)}"]]]`;
+  if (bare.endsWith("]")) return "]]]".slice(/\]*$/.exec(bare)?.[0].length);
+  const word = bare.slice(bare.lastIndexOf(" ") + 1);
+  if (word === "") return 'cut=""]]]';
+  if (!word.includes("=")) return '=""]]]';
+  return word.endsWith("=") ? '""]]]' : "]]]";
+}
+
+/** What is missing of an escape sequence of JSON that the text ends in. */
+function escapeRest(text: string): string {
+  const torn = /(?<!\\)(?:\\\\)*(\\(?:u[0-9a-f]{0,3})?)$/.exec(text)?.[1] ?? "";
+  if (torn === "") return "";
+  return torn === "\\" ? "\\" : "0".repeat("\\u0000".length - torn.length);
 }
 
 /** Where `needle` was found last in the bytes before `to`, or -1. Reads backwards, since a chat may be long. */
