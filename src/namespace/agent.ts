@@ -114,7 +114,8 @@ export class AgentFolder extends Folder implements Site<LiveAgent> {
 
   override alive(): void {
     if (this.target.session.removed) throw new Fault("missing", "session removed");
-    if (this.target.removed) throw new Fault("missing", "agent removed");
+    // `rm -r` of a session takes its agents first: which of the two is meant cannot be known yet.
+    if (this.target.removed) throw new Fault("missing", "agent or session removed");
   }
 
   stamp(topics: readonly Topic[]): Stamp {

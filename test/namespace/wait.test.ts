@@ -115,7 +115,7 @@ describe("statewait", () => {
     second.catch(() => {});
     while (other.watchers === 0) await served.client.stat("");
     await other.remove();
-    expect(await refusal(second)).toBe("file does not exist: agent removed");
+    expect(await refusal(second)).toBe("file does not exist: agent or session removed");
     await served.client.remove("session/a");
     expect(await refusal(answer)).toBe("file does not exist: session removed");
   });
