@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { folder } from "./helper.ts";
 
-/** A file system of 64 KiB that only the command sees: it is mounted in a namespace of its own and goes with it. */
-const mounted = 'mount -t tmpfs -o size=64k none "$1" && shift && exec "$@"';
+/** A file system of 4 MiB that only the command sees: it is mounted in a namespace of its own and goes with it. */
+const mounted = 'mount -t tmpfs -o size=4m none "$1" && shift && exec "$@"';
 
 function onSmallDisk(path: string, ...command: string[]) {
   return Bun.spawnSync(["unshare", "-rm", "sh", "-c", mounted, "sh", path, ...command]);
@@ -34,6 +34,7 @@ test("a full disk refuses clearly, loses nothing that was accepted, and is got o
     chatAfter: [null, true, true],
     chatWhole: true,
     lossyLength: true,
+    lossy: "begin\nz\n[N bytes were lost here: the disk did not take them]\n[[[end]]]\n",
     recovered: [null, "interrupted", -1, true],
     afterRecovery: ["interrupted", -1],
     blocks: ["assistant half\n", "info Interrupted", "info goes on\n"],
