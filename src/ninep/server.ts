@@ -70,7 +70,7 @@ export class Server {
   };
   /** qid.paths of files with DMEXCL that are open. */
   readonly exclusive = new Set<number>();
-  private readonly connections = new Set<Connection>();
+  readonly connections = new Set<Connection>();
 
   constructor(
     private readonly root: Root,

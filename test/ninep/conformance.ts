@@ -2,6 +2,7 @@
 import { DMAPPEND, DMDIR } from "../../src/ninep/file.ts";
 import { ramfs } from "../../src/ninep/ramfs.ts";
 import { converse } from "./trace.ts";
+import { Slow } from "./trees.ts";
 import { Wire } from "./wire.ts";
 
 /** hello (5 bytes), dir/ with a, b, c; a log that only grows; modes of all kinds. */
@@ -17,10 +18,14 @@ export function tree() {
   return root;
 }
 
-/** Converses on a fresh connection, after Tversion and a Tattach of fid 0 as glenda. */
+/**
+ * Converses on a fresh connection, after Tversion and a Tattach of fid 0 as glenda; once with a tree that answers at once and once with
+ * one that does not. Returns the first of the two.
+ */
 export async function after(trace: string, msize = 8192): Promise<Wire> {
   const wire = await new Wire(tree()).attached(msize);
   await converse(wire, trace);
+  await converse(await new Wire(new Slow(tree())).attached(msize), trace);
   return wire;
 }
 

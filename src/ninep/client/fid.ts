@@ -34,17 +34,19 @@ export class Fid {
     const number = this.session.fids.take();
     let from: Fid = this;
     let at = 0;
-    do {
-      const wname = names.slice(at, at + m.MAXWELEM);
-      const reply = await this.step(from, number, wname, signal).catch((error) => {
-        if (from === this) this.session.fids.give(number);
-        else from.clunk().catch(() => {});
-        throw error;
-      });
-      from = new Fid(this.session, number, reply.at(-1) ?? from.qid);
-      at += wname.length;
-    } while (at < names.length);
-    return from;
+    try {
+      do {
+        const wname = names.slice(at, at + m.MAXWELEM);
+        const wqid = await this.step(from, number, wname, signal);
+        from = new Fid(this.session, number, wqid.at(-1) ?? from.qid);
+        at += wname.length;
+      } while (at < names.length);
+      return from;
+    } catch (error) {
+      if (from === this) this.session.fids.give(number);
+      else await from.clunk().catch(() => {});
+      throw error;
+    }
   }
 
   private async step(from: Fid, newfid: number, wname: string[], signal?: AbortSignal): Promise<m.WireQid[]> {

@@ -30,7 +30,7 @@ export class Budget {
       throw new ProtocolError(phrase.again, "too many bytes wait to be written on this connection");
     }
     this.queued += data.length;
-    return data.slice();
+    return Buffer.from(data);
   }
 
   unqueue(data: Uint8Array): void {
