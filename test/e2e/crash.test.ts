@@ -74,40 +74,26 @@ async function useUntilDeath(client: Client, name: string): Promise<void> {
 
 async function check(client: Client): Promise<void> {
   for (const name of sessions) {
-    const [chat, queue, context, plan] = await Promise.all([
-      client.readFile(`s/${name}/chat`),
-      client.readText(`s/${name}/queue`),
-      client.readText(`s/${name}/context`),
-      client.readText(`session/${name}/plan`),
-    ]);
+    // In this order: turns go on meanwhile, and a text may move from the queue into chat, never back.
+    const queue = await client.readText(`s/${name}/queue`);
+    const chat = await client.readFile(`s/${name}/chat`);
+    const context = await client.readText(`s/${name}/context`);
+    const plan = await client.readText(`session/${name}/plan`);
     const before = seen.get(name) ?? Buffer.alloc(0);
     expect(chat.subarray(0, before.length).equals(before)).toBe(true);
     seen.set(name, chat);
     checkBlocks(chat.toString());
-    const texts = [
-      ...userBlocks(chat.toString()),
-      ...queue
-        .trim()
-        .split("\n")
-        .filter(Boolean)
-        .map((line) => JSON.parse(line)),
-    ];
-    const ids = texts.map((text) => /P\d+/.exec(text)![0]);
-    expect(new Set(ids).size).toBe(ids.length);
-    for (const id of acknowledged.get(name)!) expect(ids).toContain(id);
-    checkHistory(
-      context
-        .trim()
-        .split("\n")
-        .filter(Boolean)
-        .map((line) => JSON.parse(line)),
-    );
+    const waiting = lines(queue).map((line) => idOf(JSON.parse(line)));
+    const run = userBlocks(chat.toString()).map(idOf);
+    for (const ids of [waiting, run]) expect(new Set(ids).size).toBe(ids.length);
+    const ids = new Set([...waiting, ...run]);
+    for (const id of acknowledged.get(name)!) expect([id, ids.has(id)]).toEqual([id, true]);
+    checkHistory(lines(context).map((line) => JSON.parse(line)));
     const { acknowledged: sure, pending } = plans.get(name) ?? { acknowledged: "", pending: "" };
     expect([sure, pending]).toContain(plan);
+    plans.set(name, { acknowledged: plan, pending: plan });
   }
-  const ran = existsSync(join(home.work, "ran"))
-    ? readFileSync(join(home.work, "ran"), "utf8").trim().split("\n")
-    : [];
+  const ran = existsSync(join(home.work, "ran")) ? lines(readFileSync(join(home.work, "ran"), "utf8")) : [];
   expect(new Set(ran).size).toBe(ran.length);
 }
 
@@ -120,6 +106,14 @@ function checkBlocks(chat: string): void {
     expect(open).toBe(line === "[[[end]]]");
     open = !open;
   }
+}
+
+function lines(text: string): string[] {
+  return text.split("\n").filter(Boolean);
+}
+
+function idOf(text: string): string {
+  return /P\d+/.exec(text)![0];
 }
 
 function userBlocks(chat: string): string[] {
