@@ -1,10 +1,11 @@
 import { pieces } from "../../ninep/client/content.ts";
-import type { Fid } from "../../ninep/client.ts";
+import type { Client, Fid } from "../../ninep/client.ts";
 import { NineError, phrase } from "../../ninep/errors.ts";
 import { OREAD } from "../../ninep/file.ts";
 import { command, WrongUse } from "../program.ts";
 import { writeOut } from "../stdio.ts";
 import { type globals, withServer } from "./connection.ts";
+import { MarkerFilter } from "./markers.ts";
 
 /** Milliseconds between looks at a file that is followed: short while it grows, longer while it rests. */
 const shortest = 25;
@@ -12,63 +13,85 @@ const longest = 250;
 
 const options = {
   follow: { type: "boolean", short: "f", help: "go on as the file grows" },
-  loop: {
-    type: "boolean",
-    short: "l",
-    help: "read again from the start at each end, for files that wait for a change",
+  loop: { type: "boolean", short: "l", help: "begin again at each end, for files that wait for a change" },
+  offset: {
+    type: "string",
+    short: "o",
+    value: "BYTES",
+    help: "begin there; -BYTES: so far before the end, with the next full line",
   },
-  offset: { type: "string", short: "o", value: "BYTES", help: "begin there" },
+  text: { type: "boolean", short: "t", help: "leave out lines that begin with [[[, the markers of a chat" },
 } as const;
 
 export const read = command<typeof options, typeof globals>({
-  usage: "[-f | -l] [-o BYTES] PATH",
+  usage: "[-f | -l] [-o BYTES] [-t] PATH …",
   about:
-    "Prints the file as it comes: a file that waits for something is asked once and prints what it has when it has it.\n" +
-    "-f and -l go on until the file is gone, the connection is lost or Ctrl-C.",
+    "Prints files as they come: one that waits for something is asked once and prints what it has when it has it. Several are all opened\n" +
+    "first; -f, -l and -o are about the last. -f and -l go on until the file is gone, the connection is lost or Ctrl-C.",
   options,
-  words: [1, 1],
+  words: [1, 16],
   async run({ values, words, globals }) {
-    const offset = values.offset === undefined ? 0 : Number(values.offset);
-    if (!Number.isSafeInteger(offset) || offset < 0)
-      throw new WrongUse(`${values.offset} is no number of bytes`);
     if (values.follow && values.loop) throw new WrongUse("-f and -l exclude each other");
+    const offset = Number(values.offset ?? 0);
+    if (!Number.isSafeInteger(offset)) throw new WrongUse(`${values.offset} is no number of bytes`);
+    const filter = values.text ? new MarkerFilter() : undefined;
+    const print: Print = (bytes) => writeOut(filter ? filter.pass(bytes) : bytes);
     return withServer(globals, async (client, signal) => {
-      const fid = await client.openFile(words[0]!, OREAD, signal);
-      if (fid.isDirectory) throw new NineError(phrase.isDir, "ollie-9p ls lists it");
-      if (values.loop) return readAgain(fid, offset, signal);
-      const end = await copy(fid, offset, signal);
-      if (values.follow) await follow(fid, end, signal);
-      await fid.clunk();
+      const fids: Fid[] = [];
+      for (const path of words) fids.push(await openFile(client, path, signal));
+      const last = fids.pop()!;
+      for (const fid of fids) await copy(fid, 0, print, signal);
+      const from = offset < 0 ? await lineBeforeEnd(last, -offset, signal) : offset;
+      if (values.loop) return readAgain(last, from, print, signal);
+      const end = await copy(last, from, print, signal);
+      if (values.follow) await follow(last, end, print, signal);
       return 0;
     });
   },
 });
 
+type Print = (bytes: Uint8Array) => Promise<void>;
+
+async function openFile(client: Client, path: string, signal: AbortSignal): Promise<Fid> {
+  const fid = await client.openFile(path, OREAD, signal);
+  if (fid.isDirectory) throw new NineError(phrase.isDir, "ollie-9p ls lists it");
+  return fid;
+}
+
 /** Prints from `offset` to the end and returns where that is. */
-export async function copy(fid: Fid, offset: number, signal: AbortSignal): Promise<number> {
+export async function copy(fid: Fid, offset: number, print: Print, signal: AbortSignal): Promise<number> {
   for await (const piece of pieces(fid, offset, signal)) {
     offset += piece.length;
-    await writeOut(piece);
+    await print(piece);
   }
   return offset;
 }
 
-async function follow(fid: Fid, offset: number, signal: AbortSignal): Promise<never> {
+/** Where the first full line within the last `bytes` begins; 0 if the file is no longer than that. */
+async function lineBeforeEnd(fid: Fid, bytes: number, signal: AbortSignal): Promise<number> {
+  const start = Number((await fid.stat(signal)).length) - bytes;
+  if (start <= 0) return 0;
+  // From the byte before, in case that one ends a line.
+  const piece = await fid.read(start - 1, Math.min(bytes + 1, fid.iounit), signal);
+  return start + piece.indexOf("\n");
+}
+
+async function follow(fid: Fid, offset: number, print: Print, signal: AbortSignal): Promise<never> {
   for (let pause = shortest; ; pause = Math.min(pause * 1.3, longest)) {
     await Bun.sleep(pause);
     signal.throwIfAborted();
-    const end = await copy(fid, offset, signal);
+    const end = await copy(fid, offset, print, signal);
     if (end > offset) pause = shortest;
     offset = end;
   }
 }
 
 /** On one fid, so that a file which notes what its reader knows (`statewait`) misses no change between two reads. */
-async function readAgain(fid: Fid, offset: number, signal: AbortSignal): Promise<number> {
+async function readAgain(fid: Fid, offset: number, print: Print, signal: AbortSignal): Promise<number> {
   for (;;) {
     const first = await fid.read(offset, fid.iounit, signal);
     if (first.length === 0) return 0;
-    await writeOut(first);
-    if (first.length === fid.iounit) await copy(fid, offset + first.length, signal);
+    await print(first);
+    if (first.length === fid.iounit) await copy(fid, offset + first.length, print, signal);
   }
 }

@@ -50,7 +50,7 @@ interface Lines {
 }
 
 async function readBlock(source: Lines, prompt: string): Promise<string | undefined> {
-  const more = prompt && `${".".repeat(Math.max(prompt.trimEnd().length, 1))} `;
+  const more = prompt && "> ".padStart(prompt.length);
   for (const block: string[] = []; ; ) {
     const line = await source.line(block.length === 0 ? prompt : more);
     if (line === undefined) return block.length > 0 ? block.join("\n") : undefined;
@@ -119,8 +119,8 @@ class TerminalLines implements Lines {
       // The stream hands the byte on in a later turn of the event loop.
       await new Promise(setImmediate);
     }
-    if (this.#line !== undefined) this.history.add(this.#line);
-    else process.stderr.write("\n");
+    if (this.#line === undefined) process.stderr.write("\n");
+    else if (this.#line !== ".") this.history.add(this.#line);
     if (this.#ended === "interrupted") throw new Interrupted();
     return this.#line;
   }

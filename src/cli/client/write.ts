@@ -2,7 +2,7 @@ import { writeAll } from "../../ninep/client/content.ts";
 import type { Fid } from "../../ninep/client.ts";
 import { ORDWR, OTRUNC, OWRITE } from "../../ninep/file.ts";
 import { command } from "../program.ts";
-import { readIn } from "../stdio.ts";
+import { readIn, writeOut } from "../stdio.ts";
 import { type globals, withServer } from "./connection.ts";
 import { copy } from "./read.ts";
 
@@ -43,7 +43,7 @@ export const rdwr = command<Record<never, never>, typeof globals>({
   run({ words, globals }) {
     return withServer(globals, async (client, signal) => {
       const fid = await client.openFile(words[0]!, ORDWR, signal);
-      await copy(fid, await send(fid, 0, signal), signal);
+      await copy(fid, await send(fid, 0, signal), writeOut, signal);
       await fid.clunk();
       return 0;
     });
