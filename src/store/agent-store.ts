@@ -36,20 +36,33 @@ const journalFile = "journal.jsonl";
 const chatFile = "chat";
 const interruption = "the server ended while this turn ran";
 
+/** Where the agent's files are, under whatever name it has. */
+class AgentFolder {
+  constructor(
+    readonly owner: AgentOwner,
+    public name: string,
+  ) {}
+
+  get path(): string {
+    return join(this.owner.agentsFolder, this.name);
+  }
+
+  file(name: string): LogFile {
+    return new LogFile(() => join(this.path, name), this.owner.cache);
+  }
+}
+
 export class AgentStore {
-  #name: string;
-  #journal!: Journal;
-  #journalLog: LogFile;
-  #state!: AgentState;
+  readonly #folder: AgentFolder;
+  readonly #journal: Journal;
+  readonly #state: AgentState;
   readonly chat: ChatLog;
 
-  private constructor(
-    readonly owner: AgentOwner,
-    name: string,
-  ) {
-    this.#name = name;
-    this.#journalLog = new LogFile(() => join(this.folder, journalFile), owner.cache);
-    this.chat = new ChatLog(new LogFile(() => join(this.folder, chatFile), owner.cache));
+  private constructor(folder: AgentFolder, journal: Journal, state: AgentState, chat: ChatLog) {
+    this.#folder = folder;
+    this.#journal = journal;
+    this.#state = state;
+    this.chat = chat;
   }
 
   /** Fills an empty folder with a new agent's files, on disk when it resolves. `created` is in milliseconds since 1970. */
@@ -68,21 +81,21 @@ export class AgentStore {
    * that was running has ended as "interrupted" then, and chat says so; calls of it that have no result are completed by `history`.
    */
   static async load(owner: AgentOwner, name: string, report: string[]): Promise<AgentStore> {
-    const agent = new AgentStore(owner, name);
-    const { journal, state } = await openJournal(agent.#journalLog, report);
-    agent.#journal = journal;
-    agent.#state = state;
+    const folder = new AgentFolder(owner, name);
+    const { journal, state } = await openJournal(folder.file(journalFile), report);
+    const agent = new AgentStore(folder, journal, state, new ChatLog(folder.file(chatFile)));
     agent.#repairChat(report);
     agent.#closeInterrupted(report);
     return agent;
   }
 
   get name(): string {
-    return this.#name;
+    return this.#folder.name;
   }
 
+  /** Absolute path. */
   get folder(): string {
-    return join(this.owner.agentsFolder, this.#name);
+    return this.#folder.path;
   }
 
   /** The fold of the journal. It changes in place with every `append`; nobody else writes it. */
@@ -118,7 +131,7 @@ export class AgentStore {
 
   /** Everything appended to the journal and written to chat is on disk when this resolves. Concurrent callers share one fdatasync. */
   async sync(): Promise<void> {
-    await Promise.all([this.#journalLog.sync(), this.chat.sync()]);
+    await Promise.all([this.#journal.file.sync(), this.chat.sync()]);
   }
 
   /** The conversation since the last `clear`, always valid for a model; see `HistoryBuilder`. Reads the disk. */
@@ -151,22 +164,22 @@ export class AgentStore {
 
   /** Open files and journal positions stay valid. Throws a Fault of kind "exists" where the session has an agent of that name. */
   renameTo(name: string): Promise<void> {
-    return this.owner.renameAgent(this, name);
+    return this.#folder.owner.renameAgent(this, name);
   }
 
   /** Ends the agent for good. It is gone at once, also after a crash; its files are deleted later. */
   remove(): Promise<void> {
-    return this.owner.removeAgent(this);
+    return this.#folder.owner.removeAgent(this);
   }
 
   /** For the session alone: the folder has a new name. */
   renamed(name: string): void {
-    this.#name = name;
+    this.#folder.name = name;
   }
 
   /** For the session alone: the folder is gone. */
   retire(): void {
-    this.#journalLog.retire();
+    this.#journal.file.retire();
     this.chat.file.retire();
   }
 

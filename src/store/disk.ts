@@ -1,8 +1,7 @@
 /** Durable changes to the file system: what has been promised survives a crash of the machine, and nothing is ever half there. */
 import { close, constants, fsync, open as openFd } from "node:fs";
-import { chmod, lstat, open, readdir, rename, rm, unlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { toFault } from "../fault.ts";
+import { chmod, lstat, open, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 
 /** For the owner alone: chats hold secrets. */
 export const fileMode = 0o600;
@@ -26,19 +25,6 @@ export async function writeDurably(path: string, content: string | Uint8Array): 
     await file.sync();
   } finally {
     await file.close();
-  }
-}
-
-/** Replaces the content of a file as a whole: a reader, and a restart after a crash, finds the old or the new text. Durable when it resolves. */
-export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
-  const temporary = `${path}.new`;
-  try {
-    await writeDurably(temporary, content);
-    await rename(temporary, path);
-    await syncFolder(dirname(path));
-  } catch (error) {
-    await unlink(temporary).catch(() => {});
-    throw toFault(error, `${path} could not be written`);
   }
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { Fault, toFault } from "../fault.ts";
 import { type AgentOwner, AgentStore, type NewAgent } from "./agent-store.ts";
-import { folderMode, isErrno, replaceFile, syncFolder, writeDurably } from "./disk.ts";
+import { folderMode, isErrno, syncFolder, writeDurably } from "./disk.ts";
 import type { FdCache } from "./fd-cache.ts";
 import { newId } from "./ids.ts";
 import { type Leftovers, moveFolder } from "./leftovers.ts";
@@ -18,8 +18,8 @@ export interface SessionOwner {
   readonly sessionsFolder: string;
   readonly cache: FdCache;
   readonly leftovers: Leftovers;
-  /** `session` has changed its name, or has been removed. */
-  moved(session: SessionStore, from: string, to: string | undefined): void;
+  /** A session has another name now, or (undefined) has been removed. */
+  moved(from: string, to: string | undefined): void;
 }
 
 export type NewSession = Partial<Pick<SessionJson, "cfg" | "env">>;
@@ -114,7 +114,7 @@ export class SessionStore implements AgentOwner {
     return this.#changes.run(async () => {
       const json = structuredClone(this.#json);
       change(json);
-      await replaceFile(join(this.folder, jsonFile), serialize(json));
+      await this.owner.leftovers.replace(join(this.folder, jsonFile), serialize(json));
       this.#json = json;
     });
   }
@@ -131,7 +131,7 @@ export class SessionStore implements AgentOwner {
 
   /** The whole new plan, atomically and durably. */
   writePlan(text: Uint8Array): Promise<void> {
-    return this.#changes.run(() => replaceFile(join(this.folder, planFile), text));
+    return this.#changes.run(() => this.owner.leftovers.replace(join(this.folder, planFile), text));
   }
 
   /** In order of creation. */
@@ -161,7 +161,7 @@ export class SessionStore implements AgentOwner {
       if (name === from) return;
       moveFolder(this.folder, join(this.owner.sessionsFolder, name));
       this.#name = name;
-      this.owner.moved(this, from, name);
+      this.owner.moved(from, name);
       await syncFolder(this.owner.sessionsFolder);
     });
   }
@@ -172,7 +172,7 @@ export class SessionStore implements AgentOwner {
       const gone = this.owner.leftovers.discard(this.folder);
       for (const agent of this.#agents) agent.retire();
       this.#agents = [];
-      this.owner.moved(this, this.name, undefined);
+      this.owner.moved(this.name, undefined);
       await gone;
     });
   }

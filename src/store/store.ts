@@ -1,9 +1,20 @@
-/** Everything that survives a restart: one folder for each session under the state folder, used by one server at a time. */
+/**
+ * Everything that survives a restart, under one folder that one server uses at a time:
+ *
+ *     lock.N                                    who uses it
+ *     sessions/NAME/session.json                settings and environment
+ *     sessions/NAME/plan                        the plan's text
+ *     sessions/NAME/tmp/                        private to the session's tools
+ *     sessions/NAME/agents/ANAME/journal.jsonl  what happened, a record a line: the truth
+ *     sessions/NAME/agents/ANAME/chat           what there is to read
+ *
+ * A folder is called like its session or agent.
+ */
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Fault, toFault } from "../fault.ts";
 import type { NewAgent } from "./agent-store.ts";
-import { folderMode } from "./disk.ts";
+import { folderMode, syncFolder } from "./disk.ts";
 import { FdCache } from "./fd-cache.ts";
 import { Leftovers } from "./leftovers.ts";
 import { StateLock } from "./lock.ts";
@@ -42,6 +53,7 @@ export class Store implements SessionOwner {
       const sessions = join(stateDir, "sessions");
       mkdirSync(sessions, { recursive: true, mode: folderMode });
       chmodSync(sessions, folderMode);
+      await syncFolder(stateDir);
       lock = StateLock.acquire(stateDir);
       const store = new Store(stateDir, lock);
       const strangers = store.#entries().filter((entry) => !entry.isDirectory());
@@ -103,7 +115,7 @@ export class Store implements SessionOwner {
     return this.leftovers.settled();
   }
 
-  moved(_session: SessionStore, from: string, to: string | undefined): void {
+  moved(from: string, to: string | undefined): void {
     const loaded = this.#sessions.get(from);
     this.#sessions.delete(from);
     if (loaded && to !== undefined) this.#sessions.set(to, loaded);

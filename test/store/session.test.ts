@@ -1,5 +1,13 @@
 import { expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../../src/fault.ts";
 import { Store } from "../../src/store/store.ts";
@@ -142,7 +150,10 @@ test("renaming keeps open files and later writes", async () => {
 test("what is removed is gone at once, and its files soon after", async () => {
   const { path, store } = await opened();
   const session = await store.createSession("s", {}, [...one, { name: "other", config: "x" }]);
-  mkdirSync(join(session.tmp, "deep/er"), { recursive: true });
+  const deep = join(session.tmp, "deep/er");
+  mkdirSync(deep, { recursive: true });
+  writeFileSync(join(deep, "x"), "");
+  chmodSync(deep, 0o555);
   const [agent, other] = session.agents();
   await agent!.remove();
   expect(session.agents().map(({ name }) => name)).toEqual(["other"]);
