@@ -67,15 +67,27 @@ export async function dialStream(address: string): Promise<ByteStream> {
   if (parsed.net !== "unix")
     throw new Fault("unavailable", `${parsed.net}! addresses are not supported yet, use unix!PATH`);
   try {
-    const socket = await Bun.connect<SocketStream | undefined>({
-      unix: parsed.path,
-      socket: SocketStream.handlers((socket) => new SocketStream(socket)),
-    });
-    return socket.data!;
+    return await connectUnix(parsed.path);
   } catch (error) {
     throw new Fault("unavailable", `no server answers at ${address}: ${unreachable(error, parsed.path)}`, {
       cause: error,
     });
+  }
+}
+
+/** Tries again for a moment while the server refuses: its queue may only be full, which Bun does not tell from its being dead. */
+async function connectUnix(path: string): Promise<ByteStream> {
+  for (let pause = 5; ; pause *= 2) {
+    try {
+      const socket = await Bun.connect<SocketStream | undefined>({
+        unix: path,
+        socket: SocketStream.handlers((socket) => new SocketStream(socket)),
+      });
+      return socket.data!;
+    } catch (error) {
+      if (pause > 160 || (error as NodeJS.ErrnoException).code !== "ECONNREFUSED") throw error;
+      await Bun.sleep(pause);
+    }
   }
 }
 

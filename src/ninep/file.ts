@@ -78,7 +78,11 @@ export interface Peer {
 /** One request in the hands of a tree. */
 export interface Request {
   readonly peer: Peer;
-  /** Aborted by Tflush, by the clunk of the fid and by the end of the connection. Made on first use: reading it costs. */
+  /**
+   * Aborted by Tflush and by the end of the connection; for opens and reads also by the clunk of the fid (which waits for writes). The
+   * answer after that still counts, error or result; half a second later it is not waited for any more, and an open is closed as
+   * "dropped". Made on first use: reading it costs.
+   */
   readonly signal: AbortSignal;
 }
 
@@ -92,11 +96,17 @@ export interface File {
   parent?(): File | undefined;
   /** `mode` has been checked against the permission bits. Opening without doing anything more must be harmless. */
   open(mode: number, request: Request): Maybe<OpenFile>;
-  /** Without it, Tcreate is "permission denied". The returned file is opened already. */
+  /**
+   * Without it, Tcreate is "permission denied". The name is one, `perm` is masked by the mode of the directory, which allows writing;
+   * that the name is free is for the tree to check. The returned file is opened already.
+   */
   create?(name: string, perm: number, mode: number, request: Request): Maybe<{ file: File; open: OpenFile }>;
-  /** Without it, Tremove is "permission denied". The fid is clunked whatever happens. */
+  /** Without it, Tremove is "permission denied". The parent allows writing. The fid is clunked whatever happens. */
   remove?(request: Request): Maybe<void>;
-  /** Without it, every change is "permission denied". An empty change (fsync) never gets here: the server answers it. */
+  /**
+   * Without it, every change is "permission denied". An empty change (fsync) and values that are so already never get here. A length
+   * comes only for files that allow writing, a name (which may be in use) only where the parent does.
+   */
   wstat?(change: StatChange, request: Request): Maybe<void>;
 }
 
@@ -105,7 +115,7 @@ export type CloseReason = "clunk" | "dropped";
 
 /** What one Topen made. Belongs to one fid. Its writes come one after the other, and `close` after all of them; reads may overlap. */
 export interface OpenFile {
-  /** At most `count` bytes from `offset`; empty = end of file. The result is copied into the reply before the call returns. */
+  /** At most `count` bytes from `offset`; empty = end of file. The result is copied as soon as it is there. Offsets from 2^53 on come rounded. */
   read?(offset: number, count: number, request: Request): Maybe<Uint8Array>;
   /** The number of bytes taken, never 0 for a non-empty write. `data` is only valid until the first await: copy what is kept. */
   write?(offset: number, data: Uint8Array, request: Request): Maybe<number>;

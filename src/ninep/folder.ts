@@ -45,17 +45,23 @@ function make(folder: string): void {
 }
 
 /**
- * Runs `bind` when nothing is at `path`: a socket that its server has left behind is removed first, a living one is a Fault "busy".
- * Of several processes that try this at once one wins, and the others find it alive.
+ * Makes the path of a socket ours: of several servers one wins, and the others get a Fault "busy". The lock, on a file beside the
+ * socket, is held until the returned function is called or the process ends. It is what tells a living server from a dead one: a
+ * refused connection does not, since Bun reports a queue that is full in the same way.
  */
-export async function bindAlone<T>(path: string, bind: () => T): Promise<T> {
+export async function claim(path: string): Promise<() => void> {
   const fd = openSync(lockPath(path), "a", 0o600);
   try {
-    while (!tryLock(fd)) await Bun.sleep(5);
+    if (!tryLock(fd)) throw taken(path);
     await removeStale(path);
-    return bind();
-  } finally {
+    let held = true;
+    return () => {
+      if (held) closeSync(fd);
+      held = false;
+    };
+  } catch (error) {
     closeSync(fd);
+    throw error;
   }
 }
 
@@ -63,17 +69,21 @@ function lockPath(path: string): string {
   return `${path}.lock`;
 }
 
+function taken(path: string): Fault {
+  return new Fault("busy", `a server is listening on ${path} already`);
+}
+
 async function removeStale(path: string): Promise<void> {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (!stat) return;
   if (!stat.isSocket())
     throw new Fault("exists", `${path} is there and is no socket, remove it or choose another path`);
-  if (await alive(path)) throw new Fault("busy", `a server is listening on ${path} already`);
+  if (await answers(path)) throw taken(path);
   unlinkSync(path);
 }
 
-/** Only ECONNREFUSED proves that nobody listens. */
-async function alive(path: string): Promise<boolean> {
+/** Whether somebody listens who does not keep to the lock. */
+async function answers(path: string): Promise<boolean> {
   try {
     const socket = await Bun.connect({ unix: path, socket: SocketStream.handlers(() => undefined) });
     socket.end();

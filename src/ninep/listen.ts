@@ -1,6 +1,6 @@
 /** Serving on a unix socket that is its owner's alone. */
 import { Fault } from "../fault.ts";
-import { bindAlone, privateFolder } from "./folder.ts";
+import { claim, privateFolder } from "./folder.ts";
 import { type Credentials, peerCredentials } from "./libc.ts";
 import type { Server } from "./server.ts";
 import { SocketStream } from "./socket.ts";
@@ -37,8 +37,18 @@ export async function listenUnix(
     );
   }
   privateFolder(path);
-  const listener = await bindAlone(path, () => bind(path, server, options));
-  return { path, stop: () => listener.stop() };
+  const release = await claim(path);
+  try {
+    const listener = bind(path, server, options);
+    const stop = () => {
+      listener.stop();
+      release();
+    };
+    return { path, stop };
+  } catch (error) {
+    release();
+    throw error;
+  }
 }
 
 function bind(path: string, server: Server, options: ListenOptions) {

@@ -1,13 +1,11 @@
 /** The client, against our server and against servers that behave badly. */
 import { describe, expect, test } from "bun:test";
 import { Client } from "../../src/ninep/client.ts";
-import { decode, encode } from "../../src/ninep/codec.ts";
 import { DMAPPEND, DMDIR, type OpenFile, ORDWR, OWRITE } from "../../src/ninep/file.ts";
-import { Framer } from "../../src/ninep/framer.ts";
 import * as m from "../../src/ninep/messages.ts";
 import { ramfs } from "../../src/ninep/ramfs.ts";
 import type { Server } from "../../src/ninep/server.ts";
-import type { ByteStream, StreamUser } from "../../src/ninep/stream.ts";
+import { greet, Scripted } from "./scripted.ts";
 import { serve } from "./serve.ts";
 import { Blocking, TestDir, TestFile } from "./trees.ts";
 
@@ -227,6 +225,28 @@ describe("an aborted signal", () => {
     for (let i = 0; i < 10; i++) await client.stat("event");
   });
 
+  test("keeps the tag of the request from being used again before the Rflush", async () => {
+    const seen: m.Message[] = [];
+    const stream = new Scripted((request) => {
+      seen.push(request);
+      // The read is answered when its Tflush comes, and the Tflush not at all.
+      if (request.type === m.Tflush) return { type: m.Rread, tag: request.oldtag, data: Buffer.from("x") };
+      if (request.type === m.Tstat) return { type: m.Rstat, tag: request.tag, stat: m.dontTouch };
+      return greet(request);
+    });
+    const client = await Client.open(stream);
+    const abort = new AbortController();
+    const read = client.root.read(0, 1, abort.signal);
+    abort.abort();
+    expect((await read).toString()).toBe("x");
+    for (let i = 0; i < 5; i++) await client.root.stat();
+    const oldtag = seen.find((request) => request.type === m.Tread)!.tag;
+    expect(seen.filter((request) => request.type === m.Tstat).map((request) => request.tag)).not.toContain(
+      oldtag,
+    );
+    client.close();
+  });
+
   test("leaves the connection usable, thousands of times", async () => {
     const { client, event, server } = await blocked();
     const fid = await client.openFile("event", ORDWR);
@@ -266,39 +286,6 @@ describe("a lost connection", () => {
 });
 
 describe("bad servers", () => {
-  /** Answers each request with what `answer` makes of it. */
-  class Scripted implements ByteStream {
-    closed = false;
-    private user?: StreamUser;
-    private readonly framer = new Framer(1 << 24);
-
-    constructor(private readonly answer: (request: m.Message) => m.Message | Buffer | undefined) {}
-
-    attach(user: StreamUser): void {
-      this.user = user;
-    }
-    pause(): void {}
-    resume(): void {}
-    close(): void {
-      this.closed = true;
-    }
-    write(bytes: Uint8Array): number {
-      this.framer.push(Buffer.from(bytes));
-      for (let frame = this.framer.next(); frame; frame = this.framer.next()) {
-        const reply = this.answer(decode(frame));
-        if (reply) queueMicrotask(() => this.user!.receive(Buffer.isBuffer(reply) ? reply : encode(reply)));
-      }
-      return bytes.length;
-    }
-  }
-
-  const normal = (request: m.Message): m.Message | undefined => {
-    const { tag } = request;
-    if (request.type === m.Tversion)
-      return { type: m.Rversion, tag, msize: request.msize, version: "9P2000" };
-    if (request.type === m.Tattach) return { type: m.Rattach, tag, qid: { type: 0x80, vers: 0, path: 0 } };
-    return undefined;
-  };
   const greeting = (reply: { msize?: number; version?: string }) => {
     const stream = new Scripted((request) => ({
       type: m.Rversion,
@@ -327,7 +314,7 @@ describe("bad servers", () => {
     ["that is cut short", (tag) => Buffer.from([8, 0, 0, 0, m.Rstat, tag, 0, 1])],
     ["that is too large", () => Buffer.from([255, 255, 255, 255, m.Rstat, 0, 0])],
   ])("a reply %s ends the connection and rejects what waits", async (_what, reply) => {
-    const stream = new Scripted((request) => normal(request) ?? reply(request.tag));
+    const stream = new Scripted((request) => greet(request) ?? reply(request.tag));
     const client = await Client.open(stream);
     expect(await message(client.root.stat())).toStartWith("Protocol error");
     await client.ended;
@@ -337,7 +324,7 @@ describe("bad servers", () => {
   test("more data than asked for is an error", async () => {
     const stream = new Scripted((request) => {
       if (request.type === m.Tread) return { type: m.Rread, tag: request.tag, data: Buffer.alloc(11) };
-      return normal(request);
+      return greet(request);
     });
     const client = await Client.open(stream);
     expect(await message(client.root.read(0, 10))).toBe("Protocol error: 11 bytes answer a read of 10");
@@ -347,7 +334,7 @@ describe("bad servers", () => {
     const path = 0xffff_ffff_ffff_fffen;
     const stat: m.Dir = { ...m.dontTouch, name: "f", qid: { type: 0, vers: 1, path }, length: 2n ** 60n };
     const stream = new Scripted((request) =>
-      request.type === m.Tstat ? { type: m.Rstat, tag: request.tag, stat } : normal(request),
+      request.type === m.Tstat ? { type: m.Rstat, tag: request.tag, stat } : greet(request),
     );
     const client = await Client.open(stream);
     expect(await client.root.stat()).toMatchObject({ qid: { path }, length: 2n ** 60n });
@@ -355,7 +342,7 @@ describe("bad servers", () => {
 
   test("an error text that is not UTF-8 is still an error", async () => {
     const stream = new Scripted(
-      (request) => normal(request) ?? Buffer.from([11, 0, 0, 0, m.Rerror, request.tag, 0, 2, 0, 0xff, 0x6e]),
+      (request) => greet(request) ?? Buffer.from([11, 0, 0, 0, m.Rerror, request.tag, 0, 2, 0, 0xff, 0x6e]),
     );
     expect(await message((await Client.open(stream)).root.stat())).toBe("\uFFFDn");
   });

@@ -21,16 +21,16 @@ export function remove(
 ): Maybe<RMessage> {
   const fid = leave(connection, call, message.fid);
   fid.removeOnClose = false;
-  return andThen(quiet(connection, fid), () =>
+  const removed = andThen(quiet(connection, fid), () =>
     andThen(
       failure(() => removeFile(fid, call)),
       (error) =>
         andThen(close(connection, fid, "clunk", call), () => {
           if (error) throw error;
-          return { type: Rremove, tag: call.tag };
         }),
     ),
   );
+  return andThen(connection.track(removed), () => ({ type: Rremove, tag: call.tag }));
 }
 
 /** The number is free from here on; the request that ends a fid is not part of the work that the end waits for. */
