@@ -80,7 +80,8 @@ export type Finish = "stop" | "tool-calls" | "length" | "filter";
 
 /**
  * What a stream yields. Exactly one `finish` ends a good stream, and calls come just before it: they are held back until the provider's
- * own end signal has arrived. A stream that ends any other way throws a BackendError and has yielded no call.
+ * own end signal has arrived. A stream that ends any other way throws a BackendError and has yielded no call; one that is ended by its
+ * signal throws a Fault of kind "interrupted".
  */
 export type ModelEvent =
   | { type: "text"; text: string }

@@ -89,7 +89,8 @@ export class Exchange {
   verdict(error: unknown): Error {
     if (this.#stop.aborted) return new Fault("interrupted", "the request was cancelled", { cause: error });
     if (this.#failure) return this.#failure;
-    if (error instanceof BackendError || error instanceof Fault) return error;
+    if (error instanceof BackendError) return error;
+    if (error instanceof Fault) return new BackendError(error, { retryable: false });
     return broken(this.backend, error instanceof Error ? error.message : String(error), error);
   }
 

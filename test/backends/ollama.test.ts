@@ -92,7 +92,10 @@ describe("failures", () => {
   });
 
   test("blank lines do not hide a stall", async () => {
-    const outcome = await play(backend("mute", { limits: { connect: 0, first: 500, idle: 100 } }), ask("hi"));
+    const outcome = await play(
+      backend("mute", { limits: { connect: 0, first: 10_000, idle: 100 } }),
+      ask("hi"),
+    );
     expect(outcome.text).toBe("one");
     expect(outcome.error?.message).toBe("ollama: no answer for 0.1 s");
   });

@@ -169,7 +169,7 @@ describe("a refused part of the request is left out, once and for good", () => {
 });
 
 describe("silence and stop", () => {
-  const hasty = { connect: 0, first: 200, idle: 100 };
+  const hasty = { connect: 0, first: 10_000, idle: 100 };
 
   test("a stalled stream ends although comments keep coming, and what had come stays", async () => {
     const outcome = await play(backend("stall", { limits: hasty }), ask("hi"));
@@ -179,12 +179,15 @@ describe("silence and stop", () => {
   });
 
   test("a server that never answers", async () => {
-    const outcome = await play(backend("mute", { limits: hasty }), ask("hi"));
+    const outcome = await play(backend("mute", { limits: { ...hasty, first: 200 } }), ask("hi"));
     expect(outcome.error?.message).toBe("openai: no answer for 0.2 s");
   });
 
   test("a slow stream is not a stalled one", async () => {
-    const outcome = await play(backend("slow", { limits: { connect: 0, first: 200, idle: 200 } }), ask("hi"));
+    const outcome = await play(
+      backend("slow", { limits: { connect: 0, first: 10_000, idle: 1000 } }),
+      ask("hi"),
+    );
     expect(outcome).toMatchObject({ text: "one two three", finish: "stop" });
   });
 

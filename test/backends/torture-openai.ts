@@ -324,7 +324,8 @@ export const openaiScenarios: Record<string, Scenario> = {
   ),
   wantsreasoning: picky(
     (body) =>
-      body.messages.some((message) => message.role === "assistant" && !("reasoning_content" in message)),
+      body.messages?.some((message) => message.role === "assistant" && !("reasoning_content" in message)) ??
+      false,
     "Missing `reasoning_content` field in the assistant message at message index 1",
   ),
   stubborn: picky(() => true, "max_tokens and max_completion_tokens are both unsupported"),
@@ -337,10 +338,14 @@ export const openaiScenarios: Record<string, Scenario> = {
       await Bun.sleep(20);
     }
   },
+  late: async (socket) => {
+    await Bun.sleep(1000);
+    socket.end(sse + text("one") + stop + done);
+  },
   slow: async (socket) => {
     for (const part of [sse, text("one"), text(" two"), text(" three"), stop, done]) {
       socket.write(part);
-      await Bun.sleep(60);
+      await Bun.sleep(300);
     }
     socket.end();
   },
