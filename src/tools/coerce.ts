@@ -10,25 +10,22 @@ type Schema = Record<string, unknown>;
  * Says what was changed.
  */
 export function coerce(value: unknown, schema: Schema, name = ""): { value: unknown; changes: string[] } {
-  if (!isObject(value) || !isObject(schema.properties)) return { value, changes: [] };
-  const result: Record<string, unknown> = {};
+  const { properties, required } = schema;
+  if (!isObject(value) || !isObject(properties)) return { value, changes: [] };
   const changes: string[] = [];
-  const required = Array.isArray(schema.required) ? schema.required : [];
-  for (const [key, given] of Object.entries(value)) {
-    const wanted = schema.properties[key];
+  const entries = Object.entries(value).flatMap(([key, given]): [string, unknown][] => {
+    const wanted = Object.hasOwn(properties, key) ? properties[key] : undefined;
+    if (!isObject(wanted)) return [[key, given]];
+    if (given === null && !(Array.isArray(required) && required.includes(key)) && !fits(given, wanted))
+      return [];
     const path = name ? `${name}.${key}` : key;
-    if (!isObject(wanted)) {
-      result[key] = given;
-      continue;
-    }
-    if (given === null && !required.includes(key) && !fits(given, wanted)) continue;
-    const inner = coerce(convert(given, wanted), wanted, path);
-    result[key] = inner.value;
-    changes.push(...inner.changes);
-    if (inner.value !== given && inner.changes.length === 0)
-      changes.push(`${path} taken as ${kind(inner.value)}`);
-  }
-  return { value: result, changes };
+    const converted = convert(given, wanted);
+    const inner = coerce(converted, wanted, path);
+    changes.push(...(converted === given ? [] : [`${path} taken as ${kind(converted)}`]), ...inner.changes);
+    return [[key, inner.value]];
+  });
+  // Not by assignment: a key "__proto__" would become something else.
+  return { value: Object.fromEntries(entries), changes };
 }
 
 function convert(given: unknown, wanted: Schema): unknown {
