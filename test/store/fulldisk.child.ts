@@ -122,7 +122,8 @@ facts.recovered = [
   length(),
 ];
 free();
-agent.append({ t: "clear" });
+for (let i = 0; i < 2; i++) agent.append({ t: "clear" });
+facts.ends = readFileSync(join(agent.folder, "journal.jsonl"), "utf8").split('{"t":"end"').length - 1;
 agent.chat.block("info", {}, "goes on");
 ({ store, session, agent } = await reopen(store));
 facts.afterRecovery = [agent.state.last?.how, agent.state.waiting.length - accepted];

@@ -36,6 +36,7 @@ test("a full disk refuses clearly, loses nothing that was accepted, and is got o
     lossyLength: true,
     lossy: "begin\nz\n[N bytes were lost here: the disk did not take them]\n[[[end]]]\n",
     recovered: [null, "interrupted", -1, true],
+    ends: 1,
     afterRecovery: ["interrupted", -1],
     blocks: ["assistant half\n", "info Interrupted", "info goes on\n"],
     leftovers: [],

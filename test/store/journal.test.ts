@@ -201,4 +201,7 @@ test("concurrent callers of sync share one fdatasync, and a later write gets ano
   expect(calls).toBe(2);
   await agent.sync();
   expect(calls).toBe(2);
+  agent.append(prompt("d"));
+  await Promise.all([agent.sync(), agent.sync()]);
+  expect(calls).toBe(3);
 });
