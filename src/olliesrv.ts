@@ -1,6 +1,11 @@
 #!/usr/bin/env bun
-/** The server's program. */
+/** The server's program, which is also what runs TypeScript tools: `olliesrv ollie-run FILE`. */
 import { runProgram } from "./cli/program.ts";
 import { olliesrv } from "./cli/server/program.ts";
 
-process.exit(await runProgram(olliesrv, process.argv.slice(2)));
+const argv = process.argv.slice(2);
+if (argv[0] === "ollie-run" && argv.length === 2) {
+  const { runToolFile } = await import("./tools/runner.ts");
+  // The tool's process ends by itself, when nothing of the tool runs any more.
+  await runToolFile(argv[1]!);
+} else process.exit(await runProgram(olliesrv, argv));

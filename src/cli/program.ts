@@ -39,8 +39,6 @@ export interface Command<O extends Options = Options, G extends Options = Option
 /** One row of a program's table. The command itself is loaded when it is called. */
 export interface Entry<G extends Options> {
   summary: string;
-  /** For ollie's own use: works, and is not listed. */
-  hidden?: boolean;
   // biome-ignore lint/suspicious/noExplicitAny: each command has options of its own
   load(): Promise<Command<any, G>>;
 }
@@ -152,7 +150,7 @@ function versionLine(name: string): string {
 }
 
 function programHelp(program: Program<Options>): string {
-  const listed = Object.entries(program.commands).filter(([, entry]) => !entry.hidden);
+  const listed = Object.entries(program.commands);
   const rows = listed.map(([name, entry]): [string, string] => [name, entry.summary]);
   const globals = Object.keys(program.globals).length > 0 ? "[OPTIONS] " : "";
   return (

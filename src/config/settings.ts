@@ -1,4 +1,7 @@
-/** The `OLLIE_*` variables, parsed once into what the rest works with. An empty value means the default everywhere. */
+/**
+ * The `OLLIE_*` variables: which there are, and what they may hold. Everything is checked at the start, so that a mistake is told then
+ * and not in the middle of a turn. An empty value means the default everywhere.
+ */
 import { z } from "zod";
 import { Fault } from "../fault.ts";
 import type { Environment } from "./paths.ts";
@@ -10,23 +13,19 @@ const text = z.string().optional();
 const url = z.url({ protocol: /^https?$/, error: "must be an http:// or https:// address" }).optional();
 const seconds = z.coerce
   .number("must be a number of seconds")
-  .positive("must be more than 0 seconds")
-  .transform((value) => Math.round(value * 1000));
-const words = z
-  .string()
-  .transform((list) =>
-    list
-      .split(",")
-      .map((word) => word.trim())
-      .filter((word) => word !== ""),
-  )
+  .nonnegative("must be a number of seconds, 0 for no limit")
+  .optional();
+const tokens = z.coerce
+  .number("must be a number of tokens")
+  .int()
+  .positive("must be a number of tokens")
   .optional();
 
-/** One line a variable that the server itself reads. Labelled ones, `OLLIE_<LABEL>_URL` and `_KEY`, are checked by `labelled`. */
+/** One line a variable that ollie reads, wherever it does. Labelled ones, `OLLIE_<LABEL>_URL` and `_KEY`, are checked by `labelled`. */
 const variables = z.object({
   OLLIE_BACKEND: text,
   OLLIE_MODEL: text,
-  OLLIE_ENABLED_BACKENDS: words,
+  OLLIE_ENABLED_BACKENDS: text,
   OLLIE_COMPLETE_BACKEND: text,
   OLLIE_COMPLETE_MODEL: text,
   OLLIE_ROUTE_BACKEND: text,
@@ -43,13 +42,15 @@ const variables = z.object({
   OLLIE_ELEVATE_SOCKET: text,
   OLLIE_ADDR: text,
   OLLIE_SSH: text,
-  OLLIE_SCRIPT: text,
+  OLLIE_SCRIPT_SCENARIO: text,
+  OLLIE_OLLAMA_NUM_CTX: tokens,
+  OLLIE_TOOL_MEMORY: text,
   OLLIE_MAX_SESSION_COST: z.coerce
     .number("must be an amount in US dollars")
     .positive("must be more than 0 US dollars")
     .optional(),
-  OLLIE_CONNECT_TIMEOUT: seconds.prefault("15"),
-  OLLIE_IDLE_TIMEOUT: seconds.prefault("300"),
+  OLLIE_CONNECT_TIMEOUT: seconds,
+  OLLIE_IDLE_TIMEOUT: seconds,
   OLLIE_LOG: z.enum(logLevels, `must be one of ${logLevels.join(", ")}`).default("info"),
   NAMESPACE: text,
 });
@@ -60,22 +61,10 @@ const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP)$/;
 const shippedBackends = ["ollama", "openai", "anthropic", "gemini", "copilot", "kiro", "script"];
 
 export interface Settings {
-  /** Unset: `script`. */
-  backend?: string;
   model?: string;
-  /** Names of backends that may be used; unset: all that are configured. */
-  enabledBackends?: string[];
   /** US dollars. */
   maxSessionCost?: number;
-  /** Milliseconds until a provider must have answered a connection. */
-  connectTimeout: number;
-  /** Milliseconds without a byte from the provider after which a stream counts as dead. */
-  idleTimeout: number;
   logLevel: LogLevel;
-  /** Dial string of the server, where it is not the default one. */
-  address?: string;
-  /** A Plan 9 namespace folder. */
-  namespace?: string;
 }
 
 /**
@@ -93,18 +82,8 @@ export function parseSettings(environment: Environment): Settings {
     const checked = labelled(key) === "URL" ? url.safeParse(value) : undefined;
     if (checked?.success === false) throw new Fault("invalid", `${key}: ${checked.error.issues[0]!.message}`);
   }
-  const values = parsed.data;
-  return {
-    backend: values.OLLIE_BACKEND,
-    model: values.OLLIE_MODEL,
-    enabledBackends: values.OLLIE_ENABLED_BACKENDS,
-    maxSessionCost: values.OLLIE_MAX_SESSION_COST,
-    connectTimeout: values.OLLIE_CONNECT_TIMEOUT,
-    idleTimeout: values.OLLIE_IDLE_TIMEOUT,
-    logLevel: values.OLLIE_LOG,
-    address: values.OLLIE_ADDR,
-    namespace: values.NAMESPACE,
-  };
+  const { OLLIE_MODEL, OLLIE_MAX_SESSION_COST, OLLIE_LOG } = parsed.data;
+  return { model: OLLIE_MODEL, maxSessionCost: OLLIE_MAX_SESSION_COST, logLevel: OLLIE_LOG };
 }
 
 /** `URL` or `KEY` for the variables of a backend or label. */
@@ -115,7 +94,7 @@ function labelled(key: string): string | undefined {
 /** `OLLIE_*` variables that nothing reads, sorted: most likely misspelt. */
 export function unknownVariables(environment: Environment): string[] {
   const labels = [environment.OLLIE_ENABLED_BACKENDS, environment.OLLIE_BACKEND, shippedBackends.join()]
-    .flatMap((list) => (list ?? "").split(","))
+    .flatMap((list) => (list ?? "").split(/[\s,]+/))
     .map(variableLabel);
   const known = new Set<string>(Object.keys(variables.shape));
   for (const label of labels) known.add(`OLLIE_${label}_URL`).add(`OLLIE_${label}_KEY`);
@@ -125,7 +104,7 @@ export function unknownVariables(environment: Environment): string[] {
 }
 
 /** How a backend's label is spelt within a variable's name: `open-router` → `OPEN_ROUTER`. */
-export function variableLabel(label: string): string {
+function variableLabel(label: string): string {
   return label
     .trim()
     .toUpperCase()

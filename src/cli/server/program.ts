@@ -21,9 +21,17 @@ export const olliesrv: Program = {
       summary: "say whether and where it runs",
       load: async () => (await import("./control.ts")).status,
     },
+    doctor: {
+      summary: "check configuration, backends and machine",
+      load: async () => (await import("./doctor.ts")).doctor,
+    },
     init: {
       summary: "install or update the shipped files",
       load: async () => (await import("./init.ts")).init,
+    },
+    completions: {
+      summary: "print completions for a shell",
+      load: async () => (await import("./completions.ts")).completions,
     },
   },
 };
