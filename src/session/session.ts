@@ -7,9 +7,10 @@ import type { AgentStore } from "../store/agent-store.ts";
 import type { SessionStore } from "../store/session-store.ts";
 import { Gate } from "../turn/gate.ts";
 import { liveSession } from "../turn/machine.ts";
-import { Agent, checkedSettings, checkFolder } from "./agent.ts";
+import { Agent } from "./agent.ts";
 import { agentKeys, checkKeys, checkName, envLines, keyLines, sessionKeys, template } from "./keys.ts";
 import type { Keys, LiveSession, Stamp, Topic } from "./live.ts";
+import { checkedSettings, checkFolder } from "./profile.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { Stamps } from "./stamps.ts";
@@ -39,7 +40,7 @@ export class Session implements LiveSession {
 
   /** Says in chat what the config of an agent just made asks for in vain. */
   welcome(agent: Agent): void {
-    const missing = agent.missingTools().join(", ");
+    const missing = agent.toolbox.missing().join(", ");
     if (!missing) return;
     agent.chat.block(
       "info",

@@ -12,9 +12,9 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { Fault, toFault } from "../fault.ts";
+import { newId } from "../ids.ts";
 import { type AgentState, emptyState, fold } from "./agent-state.ts";
 import { fileMode, syncFolder } from "./disk.ts";
-import { newId } from "./ids.ts";
 import { Journal } from "./journal.ts";
 import { type Place, type Reading, readLine } from "./journal-lines.ts";
 import type { LogFile } from "./log-file.ts";

@@ -7,8 +7,8 @@ import { mkdirSync, readdirSync, renameSync } from "node:fs";
 import { rename } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Fault, toFault } from "../fault.ts";
+import { newId } from "../ids.ts";
 import { folderMode, isErrno, removeTree, syncFolder, writeDurably } from "./disk.ts";
-import { newId } from "./ids.ts";
 import { Serial } from "./serial.ts";
 
 const pattern = /^\.(new|gone)-/;

@@ -7,8 +7,8 @@ import { linkSync, readdirSync, readFileSync, renameSync, unlinkSync, writeFileS
 import { join } from "node:path";
 import { z } from "zod";
 import { Fault, toFault } from "../fault.ts";
+import { newId } from "../ids.ts";
 import { fileMode, isErrno } from "./disk.ts";
-import { newId } from "./ids.ts";
 
 /** A process: its number alone may have gone to another one since, its start in clock ticks after boot (proc_pid_stat(5)) may not. */
 const ownerSchema = z.object({ pid: z.number(), start: z.string(), boot: z.string() });

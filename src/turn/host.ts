@@ -1,4 +1,4 @@
-/** What a turn needs from the agent it belongs to. Implemented by `src/session/agent.ts`. */
+/** What a turn needs from the agent it belongs to. Implemented by `src/session/host.ts`. */
 import type { Logger } from "pino";
 import type { Backend, Generation, Usage } from "../backends/backend.ts";
 import type { Topic } from "../session/live.ts";

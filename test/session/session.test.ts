@@ -53,8 +53,8 @@ describe("creating a session", () => {
     expect(value(session.cfg(), "cwd")).toBe(world.folder);
     const agent = session.agents()[0]!;
     expect(value(agent.cfg(), "model")).toBe("m");
-    expect(agent.settings().params).toEqual({ temperature: 0.5 });
-    expect(agent.settings().cwd).toBe(world.folder);
+    expect(agent.profile.settings().params).toEqual({ temperature: 0.5 });
+    expect(agent.profile.settings().cwd).toBe(world.folder);
     expect(session.env()).toBe("A=b c\n");
   });
 

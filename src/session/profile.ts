@@ -1,0 +1,107 @@
+/** What an agent runs on: its own settings over its config's, over the environment's, over the backend's defaults. */
+import { statSync } from "node:fs";
+import { homedir } from "node:os";
+import type { AgentConfig } from "../config/agents.ts";
+import { Fault } from "../fault.ts";
+import type { AgentStore } from "../store/agent-store.ts";
+import type { AgentSettings } from "../turn/host.ts";
+import { agentKeys, checkKeys, generation, keyLines } from "./keys.ts";
+import type { Keys } from "./live.ts";
+import type { Services } from "./services.ts";
+
+/** Settings that a running turn stands on. */
+const groundKeys = ["backend", "model", "agent", "cwd"];
+
+export class Profile {
+  constructor(
+    readonly store: AgentStore,
+    readonly services: Services,
+    /** The session's, which holds where the agent has none of its own. */
+    readonly sessionCwd: () => string,
+  ) {}
+
+  /** @throws Fault where the config is gone or makes no sense */
+  config(): AgentConfig {
+    return this.services.agentConfig(this.#set("agent") ?? this.store.state.config);
+  }
+
+  /** @throws Fault where the config or the backend is gone */
+  settings(): AgentSettings {
+    const config = this.config();
+    const backend = this.#set("backend") ?? config.backend ?? this.services.defaultBackend();
+    const maxSteps = this.#set("maxSteps") ?? config.maxSteps;
+    return {
+      backend,
+      model: this.#set("model") ?? config.model ?? this.#defaultModel(backend),
+      agent: config.name,
+      cwd: this.cwd(),
+      maxSteps: maxSteps === undefined ? undefined : Number(maxSteps),
+      params: { ...config.params, ...generation((key) => this.#set(key)) },
+    };
+  }
+
+  cwd(): string {
+    return this.#set("cwd") ?? this.sessionCwd();
+  }
+
+  /** For a list of agents, which must not fail because the config or backend of one is gone. */
+  describe(): { backend: string; model: string; cwd: string } {
+    try {
+      const { backend, model, cwd } = this.settings();
+      return { backend, model, cwd };
+    } catch {
+      return { backend: this.#set("backend") ?? "?", model: this.#set("model") ?? "?", cwd: this.cwd() };
+    }
+  }
+
+  /** `key=value` lines, all keys, empty = unset. */
+  text(): string {
+    const settings = this.settings();
+    const shown: Record<string, unknown> = { ...settings, ...settings.params };
+    return keyLines(Object.keys(agentKeys).map((key) => [key, printed(shown[key])] as const));
+  }
+
+  /** The settings that a running turn stands on and that `set` would change; the first, if any. */
+  groundMoved(set: Record<string, string | null>): string | undefined {
+    return groundKeys.find((key) => key in set && (set[key] ?? undefined) !== this.#set(key));
+  }
+
+  /** What was set on this agent itself; undefined where nothing was. */
+  #set(key: string): string | undefined {
+    return this.store.state.cfg.get(key) || undefined;
+  }
+
+  /** `OLLIE_MODEL` belongs to `OLLIE_BACKEND`; another backend has a default of its own. */
+  #defaultModel(backend: string): string {
+    const { defaultBackend, defaultModel } = this.services;
+    return (backend === defaultBackend() && defaultModel()) || this.services.backend(backend).defaultModel;
+  }
+}
+
+function printed(value: unknown): string {
+  if (value === undefined) return "";
+  return Array.isArray(value) ? JSON.stringify(value) : String(value);
+}
+
+/** Checks agent keys as a create or cfg write gives them; null unsets. */
+export function checkedSettings(keys: Keys, services: Services): Record<string, string | null> {
+  checkKeys(keys, agentKeys);
+  const set: Record<string, string | null> = {};
+  for (const [key, value] of keys) set[key] = value === "" ? null : value;
+  if (set.backend) services.backend(set.backend);
+  if (set.agent) services.agentConfig(set.agent);
+  if (set.cwd) set.cwd = checkFolder(set.cwd);
+  return set;
+}
+
+/** An absolute path of an existing folder; `~` is the home folder. */
+export function checkFolder(path: string): string {
+  const full = path === "~" || path.startsWith("~/") ? homedir() + path.slice(1) : path;
+  if (!full.startsWith("/")) throw new Fault("invalid", `cwd=${path}: an absolute path is right`);
+  let isFolder = false;
+  try {
+    isFolder = statSync(full).isDirectory();
+  } catch {}
+  if (!isFolder) throw new Fault("missing", `cwd=${path}: there is no such folder`);
+  return full;
+}
