@@ -16,6 +16,8 @@ export interface ClientOptions {
   msize?: number;
   uname?: string;
   aname?: string;
+  /** Milliseconds that the server may take to answer at all; 10 s if not given. */
+  patience?: number;
 }
 
 const smallestMsize = 256;
@@ -42,6 +44,10 @@ export class Client implements Session {
   /** Agrees on msize and version and attaches. A stream that fails at it is closed. */
   static async open(stream: ByteStream, options: ClientOptions = {}): Promise<Client> {
     const rpc = new Rpc(stream);
+    const patience = options.patience ?? 10_000;
+    const timer = setTimeout(() => {
+      rpc.close(new NineError(phrase.timeout, `no answer in ${patience} ms, is it a 9P server?`));
+    }, patience);
     try {
       const asked = options.msize ?? 1024 * 1024;
       const { msize, version } = await rpc.call(Tversion, { msize: asked, version: "9P2000" });
@@ -59,6 +65,8 @@ export class Client implements Session {
     } catch (error) {
       rpc.close();
       throw error;
+    } finally {
+      clearTimeout(timer);
     }
   }
 

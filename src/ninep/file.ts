@@ -104,8 +104,8 @@ export interface File {
   /** Without it, Tremove is "permission denied". The parent allows writing. The fid is clunked whatever happens. */
   remove?(request: Request): Maybe<void>;
   /**
-   * Without it, every change is "permission denied". An empty change (fsync) and values that are so already never get here. A length
-   * comes only for files that allow writing, a name (which may be in use) only where the parent does.
+   * Without it, every change is "permission denied". An empty change (fsync), and a mode or name that is so already, never get here. A
+   * length comes only for files that allow writing and do not only grow, a name (which may be in use) only where the parent allows it.
    */
   wstat?(change: StatChange, request: Request): Maybe<void>;
 }

@@ -262,6 +262,20 @@ describe("an aborted signal", () => {
   });
 });
 
+describe("what cannot be sent", () => {
+  test("is an error of its own, and the connection lives on", async () => {
+    const { connect } = await serve(ramfs());
+    const client = await connect({ msize: 512 });
+    expect(await message(client.stat("n".repeat(600)))).toContain("does not fit the msize of 512");
+    expect(await message(client.stat("a\0b"))).toContain("NUL");
+    expect(await message(client.stat("half \ud83d"))).toContain("not valid Unicode");
+    expect(await client.stat("")).toMatchObject({ name: "/" });
+    // A message that was not sent keeps no tag and no fid.
+    for (let i = 0; i < 70_000; i++) await client.stat("a\0b").catch(() => {});
+    expect(await client.stat("")).toMatchObject({ name: "/" });
+  });
+});
+
 describe("a lost connection", () => {
   test("rejects what waits and what comes after it", async () => {
     const { connect, server } = await serve(new TestDir("/", [new TestFile("event", new Blocking())]));
@@ -318,6 +332,14 @@ describe("bad servers", () => {
     const client = await Client.open(stream);
     expect(await message(client.root.stat())).toStartWith("Protocol error");
     await client.ended;
+    expect(stream.closed).toBe(true);
+  });
+
+  test("one that says nothing is not waited for", async () => {
+    const stream = new Scripted(() => undefined);
+    expect(await message(Client.open(stream, { patience: 20 }))).toBe(
+      "Connection timed out: no answer in 20 ms, is it a 9P server?",
+    );
     expect(stream.closed).toBe(true);
   });
 

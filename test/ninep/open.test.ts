@@ -2,6 +2,7 @@
 import { describe, test } from "bun:test";
 import { after } from "./conformance.ts";
 import { converse } from "./trace.ts";
+import { TestDir, TestFile } from "./trees.ts";
 import { Wire } from "./wire.ts";
 
 describe("open", () => {
@@ -136,6 +137,26 @@ describe("open", () => {
     `,
     );
   });
+});
+
+test("an exclusive file that could not be opened is not taken", async () => {
+  const file = new TestFile("lock", {}, 0x2000_0000 | 0o666);
+  let attempts = 0;
+  file.open = () => {
+    if (attempts++ === 0) throw new Error("not yet");
+    return {};
+  };
+  await converse(
+    await new Wire(new TestDir("/", [file])).attached(),
+    `
+      Twalk fid 0 newfid 1 wname lock
+      Rwalk wqid ...
+      Topen fid 1 mode 0
+      Rerror ename "i/o error: not yet"
+      Topen fid 1 mode 0
+      Ropen qid ...
+    `,
+  );
 });
 
 describe("create", () => {

@@ -55,6 +55,16 @@ describe("stat and wstat", () => {
       Rerror ename "permission denied: readonly cannot be written"
       Twstat fid 0 stat length=0
       Rwstat
+      Twalk fid 0 newfid 3 wname log
+      Rwalk wqid 40.1.6
+      Twstat fid 3 stat length=0 mtime=1700000000
+      Rwstat
+      Tstat fid 3
+      Rstat stat name=log qid=40.1.6 mode=10000000644 length=4 uid=owner gid=owner muid=owner
+      Twstat fid 3 stat mode=10000000444
+      Rwstat
+      Twstat fid 3 stat length=0
+      Rerror ename "permission denied: log cannot be written"
       Twstat fid 0 stat length=1
       Rerror ename "Is a directory: / has no length"
     `));

@@ -31,6 +31,9 @@ type Fields<K extends keyof Replies> = Omit<Extract<m.TMessage, { type: K }>, "t
 /** Half of the tags: the other half is for their Tflush. */
 const maxWaiting = 0x7fff;
 
+/** Largest message before Tversion has settled a size. */
+const firstSize = 8192;
+
 interface Waiting {
   type: number;
   resolve(reply: m.Message): void;
@@ -42,10 +45,11 @@ interface Waiting {
 export class Rpc implements StreamUser {
   /** Settles when the connection has ended. */
   readonly ended: Promise<void>;
-  private readonly framer = new Framer(8192);
+  private readonly framer = new Framer(firstSize);
   private readonly outbox: Outbox;
   private readonly tags = new Pool(m.NOTAG);
   private readonly waiting = new Map<number, Waiting>();
+  private limit = firstSize;
   private end!: () => void;
   private lost?: NineError;
 
@@ -59,7 +63,7 @@ export class Rpc implements StreamUser {
 
   /** Largest message, once Tversion has settled it. */
   set msize(msize: number) {
-    this.framer.limit = msize;
+    this.framer.limit = this.limit = msize;
   }
 
   /**
@@ -90,7 +94,9 @@ export class Rpc implements StreamUser {
     });
   }
 
-  close(): void {
+  /** Ends the connection; what waits is rejected with `reason`. */
+  close(reason?: NineError): void {
+    if (reason) this.fail(reason);
     this.stream.close();
     this.closed();
   }
@@ -115,7 +121,17 @@ export class Rpc implements StreamUser {
   }
 
   private send(message: m.TMessage): void {
-    encodeInto(this.outbox.begin(), message);
+    const writer = this.outbox.begin();
+    const before = writer.end;
+    encodeInto(writer, message);
+    if (writer.end - before > this.limit) {
+      // A server would hang up on it, and everything else that waits would be lost.
+      writer.end = before;
+      throw new NineError(
+        phrase.invalid,
+        `a request with these names does not fit the msize of ${this.limit}`,
+      );
+    }
     this.outbox.flushSoon();
   }
 

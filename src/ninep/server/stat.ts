@@ -1,6 +1,6 @@
 /** Tstat and Twstat, `stat(5)`. */
 import { NineError, phrase } from "../errors.ts";
-import { DMDIR, type Maybe, type Stat, type StatChange } from "../file.ts";
+import { DMAPPEND, DMDIR, type Maybe, type Stat, type StatChange } from "../file.ts";
 import { andThen } from "../maybe.ts";
 import {
   type Dir,
@@ -39,7 +39,8 @@ export function wstat(connection: Connection, call: Call, message: Message<typeo
 
 /**
  * What the entry asks for beyond what is. Equal values are no change: clients send them along. `muid` and `uid` may also be the
- * attached user, whom the Linux client puts into every rename; `type` and `dev` belong to kernels and are not looked at.
+ * attached user, whom the Linux client puts into every rename; `type` and `dev` belong to kernels and are not looked at. A file that
+ * only grows keeps its length, without an error: shells ask for length 0 with every `>`.
  */
 function changed(wanted: Dir, current: Stat, uname: string): StatChange {
   const { qid } = wanted;
@@ -59,6 +60,7 @@ function changed(wanted: Dir, current: Stat, uname: string): StatChange {
     const directory = (current.mode & DMDIR) !== 0;
     if (directory && wanted.length !== 0) throw new NineError(phrase.isDir, `${current.name} has no length`);
     if (!directory) change.length = writableLength(wanted.length, current);
+    if (current.mode & DMAPPEND) delete change.length;
   }
   if (wanted.mtime !== dontTouch.mtime) change.mtime = wanted.mtime;
   if (wanted.atime !== dontTouch.atime) change.atime = wanted.atime;
