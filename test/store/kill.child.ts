@@ -4,7 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import type { AgentStore } from "../../src/store/agent-store.ts";
-import { newId } from "../../src/store/ids.ts";
+import { newId } from "../../src/ids.ts";
 import { Store } from "../../src/store/store.ts";
 
 function say(...words: string[]): void {
