@@ -22,6 +22,8 @@ export class Turn implements AgentWork {
   #guard = new LoopGuard();
   /** Requests made in this turn. */
   #steps = 0;
+  /** As it was when the last request was made: the machine's questions must not fail because a config has gone meanwhile. */
+  #maxSteps?: number;
   /** The stream that is open, and what broken tries of the same request have shown. */
   #answer?: AnswerWriter;
   #shown = noAnswer;
@@ -47,7 +49,7 @@ export class Turn implements AgentWork {
     const reason = this.#broken ?? this.#guard.stop();
     if (reason) return { next: "end", how: "failed", reason };
     if (this.#lastStep())
-      return { next: "end", how: "failed", reason: `the step limit is reached: ${this.#limit()}` };
+      return { next: "end", how: "failed", reason: `the step limit (maxSteps=${this.#maxSteps}) is reached` };
     return { next: "ask" };
   }
 
@@ -176,12 +178,13 @@ export class Turn implements AgentWork {
   #prepareRequest(): void {
     this.#shown = noAnswer;
     this.#steps++;
+    this.#maxSteps = this.host.settings().maxSteps;
     this.#deliverInjects();
     if (this.#lastStep())
       this.host.store.chat.block(
         "info",
         {},
-        `Step limit (${this.#limit()}): one last request, without tools.`,
+        `Step limit (maxSteps=${this.#maxSteps}): one last request, without tools.`,
       );
     const note = this.#lastStep()
       ? "This is the last step of this turn: no tools are available any more. Answer with what you have, and say what is left to do."
@@ -205,12 +208,7 @@ export class Turn implements AgentWork {
   }
 
   #lastStep(): boolean {
-    const { maxSteps } = this.host.settings();
-    return maxSteps !== undefined && this.#steps > maxSteps;
-  }
-
-  #limit(): string {
-    return `maxSteps=${this.host.settings().maxSteps}`;
+    return this.#maxSteps !== undefined && this.#steps > this.#maxSteps;
   }
 
   #account(usage: Parameters<TurnHost["costOf"]>[0], backend: string, model: string): void {
