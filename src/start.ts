@@ -1,0 +1,108 @@
+/**
+ * `npm start`: from a checkout to an agent in one step. Starts the server if none runs and opens the session `main`: in tmux, else line by
+ * line; without a terminal it shows one turn and says how to go on.
+ */
+import { join } from "node:path";
+import { ChatPrinter } from "./cli/client/chat-printer.ts";
+import type { Client } from "./ninep/client.ts";
+import { dial } from "./ninep/dial.ts";
+
+const session = "main";
+const dist = join(import.meta.dir, "../dist");
+/** Where npm was called, not where package.json lies: that is the folder the agent is to work in. */
+const cwd = process.env.INIT_CWD ?? process.cwd();
+const env = { ...process.env, PATH: `${dist}:${process.env.PATH}` };
+
+interface Status {
+  running: boolean;
+  addresses: string[];
+  version?: string;
+}
+
+const before = await serverStatus();
+if (!before.running) await run([join(dist, "olliesrv"), "start"]);
+const server = before.running ? before : await serverStatus();
+const built = (await output([join(dist, "olliesrv"), "--version"])).replace(/^olliesrv /, "").trim();
+if (server.version !== built) {
+  console.log(
+    `A server of version ${server.version ?? "unknown"} runs, this is ${built}: dist/olliesrv restart exchanges it.`,
+  );
+}
+
+if (!process.stdin.isTTY || !process.stdout.isTTY) await showOneTurn(server.addresses[0]!);
+else if (Bun.which("tmux")) await run([join(dist, "o"), "tui", session]);
+else await lineByLine();
+process.exit(0);
+
+async function serverStatus(): Promise<Status> {
+  return JSON.parse(await output([join(dist, "olliesrv"), "status", "--json"]));
+}
+
+async function output(argv: string[]): Promise<string> {
+  return new Response(Bun.spawn(argv, { env, cwd, stderr: "inherit" }).stdout).text();
+}
+
+/** A program that has the terminal to itself; its failure, which it has explained, is ours. */
+async function run(argv: string[], more: Record<string, string> = {}): Promise<void> {
+  const status = await Bun.spawn(argv, {
+    env: { ...env, ...more },
+    cwd,
+    stdio: ["inherit", "inherit", "inherit"],
+  }).exited;
+  if (status !== 0) process.exit(status);
+}
+
+async function lineByLine(): Promise<void> {
+  const client = await dial(server.addresses[0]!);
+  await ensureSession(client);
+  client.close();
+  const tail = Bun.spawn([join(dist, "o"), "tail"], {
+    env: { ...env, session },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  await run([join(dist, "o"), "prompt"], { session });
+  tail.kill();
+  howToGoOn();
+}
+
+async function showOneTurn(address: string): Promise<void> {
+  const client = await dial(address);
+  await ensureSession(client);
+  const index = (await client.readText("session/idx")).split("\n").map((line) => line.split("\t"));
+  const [, agent, , backend] = index.find(([name]) => name === session)!;
+  const place = `session/${session}/agent/${agent}`;
+  const states = await client.openFile(`${place}/statewait`);
+  const chat = new ChatPrinter(await client.openFile(`${place}/chat`));
+  await chat.skip();
+  // The rehearsal runs commands; a model understands a question.
+  const prompt = backend === "script" ? "$ ls\n" : "What is in this folder? Two sentences will do.\n";
+  await client.writeFile(`${place}/prompt`, prompt);
+  const timer = setInterval(() => void chat.print(), 50);
+  for (let state = ""; state !== "idle"; ) {
+    state = (await states.read(0)).toString().trim();
+    await chat.print();
+    process.stdout.write(`[${state}]\n`);
+  }
+  clearInterval(timer);
+  await chat.print();
+  client.close();
+  howToGoOn();
+}
+
+async function ensureSession(client: Client): Promise<void> {
+  const names = (await client.readDir("session")).map(({ name }) => name);
+  if (!names.includes(session))
+    await client.writeFile("session/new", `name=${session} cwd="${cwd.replace(/[\\"]/g, "\\$&")}"\n`);
+}
+
+function howToGoOn(): void {
+  console.log(`
+The server goes on in the background, and the session ${session} with it. From a shell:
+
+  export PATH="${dist}:$PATH"
+  eval "$(o env ${session})"
+  o prompt 'What else is there?'; o wait; o read reply
+  o tui                   # chat and prompt side by side, in tmux
+  ollie-9p ls -l session/${session}/agent/default
+  olliesrv stop`);
+}
