@@ -21,13 +21,13 @@ const files = walk(root);
 let step = files.next();
 for (; !step.done; step = files.next()) {
   if (!matches(step.value)) continue;
-  const changed = statSync(step.value, { throwIfNoEntry: false })?.mtimeMs;
-  if (changed !== undefined) found.push({ path: step.value, changed });
+  const stat = statSync(step.value, { throwIfNoEntry: false });
+  if (stat?.isFile()) found.push({ path: step.value, changed: stat.mtimeMs });
 }
 
 found.sort((a, b) => b.changed - a.changed || (a.path < b.path ? -1 : 1));
 for (const { path } of found.slice(0, most)) print(show(path));
-if (found.length === 0) print(`No file matches ${args.pattern} in ${show(root)}.`);
+if (found.length === 0) print(`No file matches ${args.pattern} in ${show(root)}`);
 if (found.length > most) print(`[${found.length - most} more; a narrower pattern or path shows them]`);
 if (step.value.cut) print("[the folder is too large to look at all of it; name a smaller path]");
 

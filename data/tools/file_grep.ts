@@ -42,7 +42,7 @@ if (stat.isDirectory()) {
 } else {
   search(root);
 }
-if (matches === 0) print(`Nothing matches ${args.pattern} in ${show(root)}.`);
+if (matches === 0) print(`Nothing matches ${args.pattern} in ${show(root)}`);
 if (full)
   print(`[stopped after ${matches} matching lines; a narrower pattern, path or glob shows the others]`);
 if (skipped > 0) print(`[${skipped} files of more than 64 MiB were not searched]`);

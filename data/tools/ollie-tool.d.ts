@@ -28,7 +28,7 @@ declare module "ollie:tool" {
   /** A tool of this host, whether loaded or not. */
   export function findTool(
     name: string,
-  ): { description: string; documentation: string; schema: Record<string, unknown> } | undefined;
+  ): Promise<{ description: string; documentation: string; schema: Record<string, unknown> } | undefined>;
 
   /** The session's own 9P tree (OLLIE_ADDR). Only where the sidecar says `"remote": false`. Paths begin at the root. */
   export const nine: {

@@ -3,7 +3,7 @@
 import { findTool, print, readArgs } from "ollie:tool";
 
 const { name } = await readArgs<{ name: string }>();
-const tool = findTool(name);
+const tool = await findTool(name);
 if (!tool) throw new Error(`there is no tool ${JSON.stringify(name)} on this host`);
 print(`${name}: ${tool.description}`);
 if (tool.documentation) print(`\n${tool.documentation}`);

@@ -18,7 +18,7 @@ export interface RunOptions {
   stdin: string | Uint8Array;
   /** Milliseconds until the group is ended (TERM, then KILL). */
   timeout: number;
-  /** Called with what was printed as it comes, line by line, cleaned for display; never awaited. Falls silent after 64 KiB. */
+  /** Called with what was printed as it comes, line by line, cleaned for display; never awaited. Falls silent after 60 KiB. */
   onOutput?: (text: string) => void;
   /** Aborted = end the group: TERM at once, KILL after 500 ms. */
   signal: AbortSignal;
@@ -54,7 +54,7 @@ const textLimit = 14 * 1024;
 /** What stderr gets of that at least, where both streams are long. */
 const stderrShare = 4 * 1024;
 const diskLimit = 10 * 1024 * 1024;
-const liveLimit = 64 * 1024;
+const liveLimit = 60 * 1024;
 
 /**
  * Gives the process what programs expect, then becomes the program: Bun has raised its own soft RLIMIT_NOFILE, beyond what `select(2)`
@@ -104,35 +104,37 @@ function start(options: RunOptions, since: number) {
   mustBeExecutable(options.argv[0]!);
   ensureKeeper();
   const { mark, value } = newMark();
-  const [out, err] = [pipe(), pipe()];
   const input = typeof options.stdin === "string" ? new TextEncoder().encode(options.stdin) : options.stdin;
   const memory = String(Math.floor((options.memory ?? 0) / 1024));
+  const pipes: ReturnType<typeof pipe>[] = [];
   let child: Bun.Subprocess;
   try {
+    pipes.push(pipe(), pipe());
     child = Bun.spawn(["/bin/sh", "-c", launcher, "ollie", memory, ...options.argv], {
       cwd: options.cwd,
       env: { ...unattended, ...withoutRuntime(options.env), [markName]: value },
       stdin: input.length > 0 ? input : "ignore",
-      stdout: out.write,
-      stderr: err.write,
+      stdout: pipes[0]!.write,
+      stderr: pipes[1]!.write,
       detached: true,
     });
   } catch (error) {
-    for (const fd of [out.read, err.read]) closeSync(fd);
+    for (const { read } of pipes) closeSync(read);
     throw cannotStart(options, error);
   } finally {
-    for (const fd of [out.write, err.write]) closeSync(fd);
+    for (const { write } of pipes) closeSync(write);
   }
-  const pipes = [out, err].map(({ read }) => readlinkSync(`/proc/self/fd/${read}`));
-  const family: Family = { leader: child.pid, mark, pipes, since };
+  const [out, err] = pipes.map(({ read }) => read) as [number, number];
+  const names = [out, err].map((fd) => readlinkSync(`/proc/self/fd/${fd}`));
+  const family: Family = { leader: child.pid, mark, pipes: names, since };
   const onText = live(options.onOutput);
   const stream = (fd: number, path: string) =>
     new OutputStream(fd, { path, cap: diskLimit, limit: textLimit, onText });
   return {
     child,
     family,
-    stdout: stream(out.read, options.spill),
-    stderr: stream(err.read, `${options.spill}.err`),
+    stdout: stream(out, options.spill),
+    stderr: stream(err, `${options.spill}.err`),
   };
 }
 

@@ -7,6 +7,8 @@ import { Spill } from "./spill.ts";
 
 /** A NUL within so many bytes makes an output binary, as for grep and git. */
 const binaryProbe = 8192;
+/** Bytes after which others get their turn: a program that floods its pipe always has more to read at once. */
+const turn = 128 * 1024;
 
 export class OutputStream {
   /** Resolves at the end of file, or after `stop`. */
@@ -51,30 +53,32 @@ export class OutputStream {
       await this.spill.discard();
       return { text: this.excerpt.render(share, () => "") };
     }
-    const kept = await this.spill.keep();
-    const path = kept ? this.spill.path : undefined;
+    const path = (await this.spill.keep()) ? this.spill.path : undefined;
     const shortfall = this.spill.shortfall();
-    const place = kept
-      ? `in ${this.spill.path}${shortfall && ` (${shortfall})`}`
-      : `lost: ${this.spill.problem}`;
-    if (this.binary) return { text: `[binary output, ${count(this.bytes)} bytes, saved ${place}]`, path };
-    const text = this.excerpt.render(
-      share,
-      (n) => `[… ${count(n)} bytes left out here; the whole output is ${place}]`,
-    );
+    const place = path && (shortfall ? `${path} (${shortfall})` : path);
+    const lost = `lost: ${this.spill.problem}`;
+    if (this.binary) {
+      return {
+        text: `[binary output, ${count(this.bytes)} bytes, ${place ? `saved to ${place}` : lost}]`,
+        path,
+      };
+    }
+    const whole = `the whole output is ${place ? `in ${place}` : lost}`;
+    const text = this.excerpt.render(share, (n) => `[… ${count(n)} bytes left out here; ${whole}]`);
     if (cut) return { text, path };
-    return {
-      text: `${text}${text.endsWith("\n") ? "" : "\n"}[long lines are cut; the whole output is ${place}]`,
-      path,
-    };
+    return { text: `${text}${text.endsWith("\n") ? "" : "\n"}[long lines are cut; ${whole}]`, path };
   }
 
   private async pump(): Promise<void> {
-    for (;;) {
+    for (let unyielded = 0; ; ) {
       const { value, done } = await this.reader.read();
       if (done) break;
       const wait = this.take(value);
       if (wait) await wait;
+      unyielded += value.length;
+      if (unyielded < turn) continue;
+      unyielded = 0;
+      await new Promise(setImmediate);
     }
     this.show(this.cleaner.push(this.decoder.decode()) + this.cleaner.end());
   }

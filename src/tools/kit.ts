@@ -2,7 +2,6 @@
 import { writeSync } from "node:fs";
 import { createTwoFilesPatch } from "diff";
 import ignore from "ignore";
-import { createRegistry } from "./registry.ts";
 
 /** Above this many bytes no diff is computed: nobody would read it, and the algorithm takes its time. */
 const diffInput = 4 * 1024 * 1024;
@@ -46,7 +45,8 @@ export const kit = {
 
   ignoreRules: (text: string) => ignore().add(text),
 
-  findTool(name: string) {
+  async findTool(name: string) {
+    const { createRegistry } = await import("./registry.ts");
     return createRegistry(variable("OLLIE_TOOLS_PATH")).get(name);
   },
 
@@ -56,8 +56,9 @@ export const kit = {
   },
 } satisfies typeof import("ollie:tool");
 
+// The registry and the client are imported where they are needed: most tools need neither, and start faster without.
+
 async function withTree<T>(work: (tree: import("../ninep/client.ts").Client) => Promise<T>): Promise<T> {
-  // Only few tools talk to the tree; the others start faster without.
   const { dial } = await import("../ninep/dial.ts");
   const tree = await dial(variable("OLLIE_ADDR"));
   try {

@@ -1,7 +1,11 @@
+import { setDefaultTimeout } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type RunOptions, run } from "../../src/exec/process.ts";
+
+// Many of these tests start dozens of processes, on machines that have other things to do.
+setDefaultTimeout(60_000);
 
 /** A folder that is gone when the test process ends. */
 export function folder(): string {

@@ -208,7 +208,7 @@ describe("output", () => {
   test("that is binary is described and saved", async () => {
     const spill = join(folder(), "out");
     const { text } = await sh("head -c 2000 /bin/ls", { spill });
-    expect(text).toBe(`[binary output, 2,000 bytes, saved in ${spill}]`);
+    expect(text).toBe(`[binary output, 2,000 bytes, saved to ${spill}]`);
     expect(readFileSync(spill)).toEqual(readFileSync("/bin/ls").subarray(0, 2000));
   });
 

@@ -1,3 +1,4 @@
+import { setDefaultTimeout } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -5,6 +6,9 @@ import { callTool } from "../../src/tools/dispatch.ts";
 import { prepare } from "../../src/tools/prepare.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import type { CallContext, CallOutcome, Tool } from "../../src/tools/tool.ts";
+
+// Many of these tests start dozens of processes, on machines that have other things to do.
+setDefaultTimeout(60_000);
 
 export const shippedTools = join(import.meta.dir, "../../data/tools");
 
