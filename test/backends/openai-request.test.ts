@@ -191,7 +191,7 @@ describe("silence and stop", () => {
     expect(outcome).toMatchObject({ text: "one two three", finish: "stop" });
   });
 
-  test.each(["mute", "stall"])("a stop closes the socket: %s", async (scenario) => {
+  test.each(["mute", "hang", "stall"])("a stop closes the socket: %s", async (scenario) => {
     const stop = new AbortController();
     setTimeout(() => stop.abort(), 50);
     const outcome = await play(backend(scenario), ask("hi"), stop.signal);
@@ -208,7 +208,7 @@ describe("silence and stop", () => {
   });
 
   test("a reader that goes away closes the socket", async () => {
-    for await (const event of backend("stall").stream(ask("hi"), new AbortController().signal)) {
+    for await (const event of backend("hang").stream(ask("hi"), new AbortController().signal)) {
       expect(event).toEqual({ type: "text", text: "one" });
       break;
     }

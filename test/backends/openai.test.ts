@@ -58,6 +58,8 @@ describe("a stream without a trustworthy end fails, may be repeated, and runs no
     ["rsttool", "", /broke/],
     ["notjson", "one", /not JSON: <oops>/],
     ["finisherror", "one", /"error"/],
+    ["errorafterend", "one", /Gone \(HTTP 503\)/],
+    ["emptyfinish", "", /broke off/],
     ["finishoddtool", "", /"whatever"/],
     ["emptytoolend", "", /announced tool calls/],
     ["stray", "", /belong to none/],

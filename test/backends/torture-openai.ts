@@ -143,6 +143,13 @@ export const openaiScenarios: Record<string, Scenario> = {
   openend: (socket) => void socket.write(sse + text("one") + stop + usageChunk() + done),
   openend2: (socket) => void socket.write(sse + text("one") + stop),
   finisherror: events(text("one"), call(fn("write", "{}", { index: 0, id: "a" })), chunk({}, "error"), done),
+  errorafterend: events(
+    text("one"),
+    call(fn("write", "{}", { index: 0, id: "a" })),
+    toolEnd,
+    data({ error: { code: 503, message: "Gone" } }),
+  ),
+  emptyfinish: events(call(fn("write", "{}", { index: 0, id: "a" })), chunk({}, ""), done),
   finishodd: events(text("one"), chunk({}, "whatever"), done),
   finishoddtool: events(call(fn("write", "{}", { index: 0, id: "a" })), chunk({}, "whatever"), done),
   emptytoolend: events(text("one"), toolEnd, done),
@@ -330,6 +337,7 @@ export const openaiScenarios: Record<string, Scenario> = {
   ),
   stubborn: picky(() => true, "max_tokens and max_completion_tokens are both unsupported"),
   // Silence.
+  hang: (socket) => void socket.write(sse + text("one")),
   mute: () => {},
   stall: async (socket) => {
     socket.write(sse + text("one"));
