@@ -1,8 +1,6 @@
 /**
- * The 9P library beside a bare echo server, both in a process of their own, on unix sockets, in one run. Prints a table; the ratios
- * are what counts, the absolute figures are the machine's.
- *
- *     bun test/bench/ninep.ts [seconds per figure]
+ * The 9P library beside a bare echo server, both in a process of their own, on unix sockets, in one run: the ratios are what counts,
+ * the absolute figures are the machine's. By itself: `bun test/bench/ninep.ts`.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,62 +9,85 @@ import type { Client } from "../../src/ninep/client.ts";
 import { encode } from "../../src/ninep/codec.ts";
 import { dial } from "../../src/ninep/dial.ts";
 import * as m from "../../src/ninep/messages.ts";
+import { type Figure, row, table } from "./figure.ts";
 
-const seconds = Number(process.argv[2] ?? 2);
-const folder = mkdtempSync(join(tmpdir(), "ninep-bench-"));
-const echoPath = join(folder, "echo");
-const ninePath = join(folder, "9p");
+/** Every figure is taken so many times, and the best counts: what the machine does besides is no property of ours. */
 const turns = 5;
+/** Milliseconds of one turn of round trips. */
+const turn = 400;
 const large = 100 * 1024 * 1024;
 
-type Row = [figure: string, value: string, ratio: string];
-
-async function measure(): Promise<Row[]> {
-  const client = await dial(`unix!${ninePath}`);
-  const stat = encode({ type: m.Tstat, tag: 1, fid: 1 });
-  const rows = await compared([
-    ["echo, 100 bytes", () => roundTrips(echoPath, [], frame(100))],
-    ["Tread of 100 bytes", () => roundTrips(ninePath, opened, read(0, 100))],
-    ["Twrite of 100 bytes", () => roundTrips(ninePath, opened, write(100))],
-    ["Tstat", () => roundTrips(ninePath, opened, stat)],
-    ["read of 100 bytes by our client", () => clientReads(client, 1)],
-    ["64 reads of 100 bytes at once", () => clientReads(client, 64)],
-  ]);
-  rows.push(
-    await throughput("readFile of 100 MiB", () => client.readFile("large").then((data) => data.length)),
-  );
-  rows.push(
-    await throughput("readStream of 100 MiB", async () => {
-      let sum = 0;
-      for await (const piece of client.readStream("large")) sum += piece.length;
-      return sum;
-    }),
-  );
-  rows.push(
-    await throughput("writeFile of 100 MiB", () =>
-      client.writeFile("sink", Buffer.alloc(large)).then(() => large),
-    ),
-  );
-  const small = await dial(`unix!${ninePath}`, { msize: 8192 });
-  rows.push(
-    await throughput("readFile at msize 8192", () => small.readFile("large").then((data) => data.length)),
-  );
-  client.close();
-  small.close();
-  return rows;
+export async function ninep(): Promise<Figure[]> {
+  const folder = mkdtempSync(join(tmpdir(), "ninep-bench-"));
+  const paths = { echo: join(folder, "echo"), nine: join(folder, "9p") };
+  const script = join(import.meta.dir, "ninep-server.ts");
+  const server = Bun.spawn([process.execPath, script, paths.echo, paths.nine, String(large)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    await server.stdout.getReader().read();
+    return [...(await small(paths)), ...(await whole(paths.nine))];
+  } finally {
+    server.kill();
+    await server.exited;
+    rmSync(folder, { recursive: true });
+  }
 }
 
-/** In turns, so that all meet the same weather; the best turn of each, and its ratio to that of the first. */
-async function compared(figures: [figure: string, perSecond: () => Promise<number>][]): Promise<Row[]> {
-  const best = figures.map(() => 0);
-  for (let turn = 0; turn < turns; turn++) {
-    for (const [i, [, perSecond]] of figures.entries()) best[i] = Math.max(best[i]!, await perSecond());
+/** Round trips of small messages. In turns, so that all meet the same weather. */
+async function small(paths: { echo: string; nine: string }): Promise<Figure[]> {
+  const client = await dial(`unix!${paths.nine}`);
+  const stat = encode({ type: m.Tstat, tag: 1, fid: 1 });
+  const measured: [name: string, perSecond: () => Promise<number>, least?: number][] = [
+    ["Tread of 100 bytes", () => roundTrips(paths.nine, opened, read(0, 100)), 0.7],
+    ["Twrite of 100 bytes", () => roundTrips(paths.nine, opened, write(100)), 0.7],
+    ["Tstat", () => roundTrips(paths.nine, opened, stat)],
+    ["read of 100 bytes through the client", () => clientReads(client, 1)],
+    ["64 reads of 100 bytes at once through the client", () => clientReads(client, 64)],
+  ];
+  let echo = 0;
+  const best = measured.map(() => 0);
+  for (let i = 0; i < turns; i++) {
+    echo = Math.max(echo, await roundTrips(paths.echo, [], frame(100)));
+    for (const [j, [, perSecond]] of measured.entries()) best[j] = Math.max(best[j]!, await perSecond());
   }
-  return figures.map(([figure], i) => [
-    figure,
-    `${Math.round(best[i]!)}/s`,
-    (best[i]! / best[0]!).toFixed(2),
-  ]);
+  client.close();
+  return [
+    { name: "echo of 100 bytes", value: echo, unit: "/s" },
+    ...measured.map(([name, , least], j) => ({
+      name: `${name} to echo`,
+      value: best[j]! / echo,
+      unit: ": 1",
+      least,
+    })),
+  ];
+}
+
+/** Whole files. */
+async function whole(path: string): Promise<Figure[]> {
+  const client = await dial(`unix!${path}`);
+  const narrow = await dial(`unix!${path}`, { msize: 8192 });
+  const streamed = async () => {
+    let sum = 0;
+    for await (const piece of client.readStream("large")) sum += piece.length;
+    return sum;
+  };
+  const figures = [
+    await throughput("readFile of 100 MiB", async () => (await client.readFile("large")).length, 500),
+    await throughput("readStream of 100 MiB", streamed, 500),
+    await throughput("writeFile of 100 MiB", async () => {
+      await client.writeFile("sink", Buffer.alloc(large));
+      return large;
+    }),
+    await throughput(
+      "readFile of 100 MiB at msize 8192",
+      async () => (await narrow.readFile("large")).length,
+      100,
+    ),
+  ];
+  client.close();
+  narrow.close();
+  return figures;
 }
 
 /** A length-prefixed message for the echo server. */
@@ -111,7 +132,7 @@ async function roundTrips(path: string, before: Buffer[], request: Buffer): Prom
         }
         if (start === 0) start = performance.now();
         const passed = performance.now() - start;
-        if (passed > (seconds * 1000) / turns) resolve((count * 1000) / passed);
+        if (passed > turn) resolve((count * 1000) / passed);
         else {
           count++;
           socket.write(request);
@@ -131,7 +152,7 @@ async function clientReads(client: Client, atOnce: number): Promise<number> {
   let count = 0;
   let passed = 0;
   const one = async () => {
-    while (passed < (seconds * 1000) / turns) {
+    while (passed < turn) {
       await fid.read(0, 100);
       count++;
       passed = performance.now() - start;
@@ -142,35 +163,14 @@ async function clientReads(client: Client, atOnce: number): Promise<number> {
   return (count * 1000) / passed;
 }
 
-/** The best of some runs: what the machine does besides is no property of ours. */
-async function throughput(figure: string, run: () => Promise<number>): Promise<Row> {
+async function throughput(name: string, run: () => Promise<number>, least?: number): Promise<Figure> {
   let best = 0;
   for (let i = 0; i < turns; i++) {
     const start = performance.now();
     const bytes = await run();
     best = Math.max(best, bytes / (performance.now() - start) / 1000);
   }
-  return [figure, `${Math.round(best)} MB/s`, ""];
+  return { name, value: best, unit: "MB/s", least };
 }
 
-function table(rows: Row[]): string {
-  const all: Row[] = [["figure", "value", "ratio to echo"], ...rows];
-  return all
-    .map(([figure, value, ratio]) => `${figure.padEnd(36)}${value.padStart(14)}${ratio.padStart(16)}`)
-    .join("\n");
-}
-
-const server = Bun.spawn(
-  [process.execPath, join(import.meta.dir, "ninep-server.ts"), echoPath, ninePath, String(large)],
-  {
-    stdio: ["ignore", "pipe", "inherit"],
-  },
-);
-try {
-  await server.stdout.getReader().read();
-  console.log(table(await measure()));
-} finally {
-  server.kill();
-  await server.exited;
-  rmSync(folder, { recursive: true });
-}
+if (import.meta.main) console.log(table((await ninep()).map(row)));
