@@ -8,6 +8,7 @@ import { type AgentConfig, listAgents, loadAgent } from "../config/agents.ts";
 import type { Config } from "../config/config.ts";
 import { listSkills } from "../config/skills.ts";
 import { build } from "../config/version.ts";
+import { sweepStale } from "../exec/family.ts";
 import { Fault } from "../fault.ts";
 import { Tree } from "../namespace/tree.ts";
 import { parseAddress } from "../ninep/dial.ts";
@@ -46,6 +47,8 @@ const closeLimit = 3000;
 export async function serve({ config, readConfig, listen, log }: ServeOptions): Promise<Serving> {
   for (const address of listen) requireUnix(address);
   const { store, report } = await Store.open(config.paths.state);
+  const swept = sweepStale();
+  if (swept > 0) report.push(`${swept} processes of tools had outlived their server and were ended`);
   try {
     const current = new Current(config, log);
     const tree = await open(store, current, listen[0]!, report);
