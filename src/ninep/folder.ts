@@ -1,7 +1,7 @@
 /** The folder of a socket: whoever can enter it can connect. */
 import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, unlinkSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { Fault } from "../fault.ts";
+import { Fault, toFault } from "../fault.ts";
 import { tryLock } from "./libc.ts";
 import { SocketStream } from "./socket.ts";
 
@@ -50,7 +50,7 @@ function make(folder: string): void {
  * refused connection does not, since Bun reports a queue that is full in the same way.
  */
 export async function claim(path: string): Promise<() => void> {
-  const fd = openSync(lockPath(path), "a", 0o600);
+  const fd = openLock(path);
   try {
     if (!tryLock(fd)) throw taken(path);
     await removeStale(path);
@@ -62,6 +62,14 @@ export async function claim(path: string): Promise<() => void> {
   } catch (error) {
     closeSync(fd);
     throw error;
+  }
+}
+
+function openLock(path: string): number {
+  try {
+    return openSync(lockPath(path), "a", 0o600);
+  } catch (error) {
+    throw toFault(error, `the socket ${path} cannot be locked`);
   }
 }
 

@@ -1,5 +1,5 @@
 /** Serving on a unix socket that is its owner's alone. */
-import { Fault } from "../fault.ts";
+import { Fault, toFault } from "../fault.ts";
 import { claim, privateFolder } from "./folder.ts";
 import { type Credentials, peerCredentials } from "./libc.ts";
 import type { Server } from "./server.ts";
@@ -47,7 +47,7 @@ export async function listenUnix(
     return { path, stop };
   } catch (error) {
     release();
-    throw error;
+    throw toFault(error, `the socket ${path} cannot be made`);
   }
 }
 

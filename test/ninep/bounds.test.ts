@@ -137,6 +137,22 @@ describe("limits", () => {
     expect(counts.at(-1)).toBe(MiB - 11);
   });
 
+  test("reads that fail count no more", async () => {
+    const counts: number[] = [];
+    const wire = await open(
+      {
+        read(_offset, count) {
+          counts.push(count);
+          if (counts.length % 2) throw new Error("at once");
+          return Promise.reject(new Error("later"));
+        },
+      },
+      { limits: { running: 2 * MiB } },
+    );
+    for (let i = 0; i < 20; i++) await wire.ask(read(1) as m.TMessage);
+    expect(Math.min(...counts)).toBe(MiB - 11);
+  });
+
   test("writes that wait for another on their fid: too many bytes are refused", async () => {
     const wire = await open({ write: () => new Promise(() => {}) }, { limits: { running: 1000 } });
     const write = (tag: number): m.Message => ({

@@ -42,13 +42,13 @@ describe("addresses", () => {
   test.each(["tcp!127.0.0.1!564", "tls!127.0.0.1!564", "ssh!host"])(
     "%s is understood, and not supported yet",
     async (address) => {
-      expect(dial(address)).rejects.toThrow("not supported yet");
+      await expect(dial(address)).rejects.toThrow("not supported yet");
     },
   );
 
   test("nobody there: the error says so", async () => {
     const path = join(temporary(), "none");
-    expect(dial(`unix!${path}`)).rejects.toThrow(
+    await expect(dial(`unix!${path}`)).rejects.toThrow(
       `no server answers at unix!${path}: there is no such socket`,
     );
   });

@@ -14,14 +14,18 @@ export class Budget {
   constructor(private readonly limit: number) {}
 
   /** How much a read may return: less than it asked for when others, still running, may return much. */
-  promise(count: number): number {
-    const granted = Math.min(count, Math.max(smallRead, this.limit - this.promised));
-    this.promised += granted;
-    return granted;
+  grant(count: number): number {
+    return Math.min(count, Math.max(smallRead, this.limit - this.promised));
   }
 
-  fulfil(granted: number): void {
-    this.promised -= granted;
+  /** Counts what was granted until the read is done. */
+  async running(granted: number, read: Promise<Uint8Array>): Promise<Uint8Array> {
+    this.promised += granted;
+    try {
+      return await read;
+    } finally {
+      this.promised -= granted;
+    }
   }
 
   /** A copy of the data for later; refused when too much waits already. */

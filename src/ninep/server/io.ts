@@ -35,22 +35,13 @@ export function read(connection: Connection, call: Call, message: Message<typeof
   }
   if (!open.read) throw new NineError(phrase.permission, `${fid.path} cannot be read`);
   if (count === 0) return { type: Rread, tag, data: empty };
-  const room = connection.budget.promise(count);
+  const room = connection.budget.grant(count);
   const data = open.read(offset, room, call);
-  if (!(data instanceof Promise)) {
-    connection.budget.fulfil(room);
-    return { type: Rread, tag, data: data.subarray(0, room) };
-  }
-  return data.then(
-    (bytes) => {
-      connection.budget.fulfil(room);
-      return { type: Rread, tag, data: bytes.subarray(0, room) };
-    },
-    (error) => {
-      connection.budget.fulfil(room);
-      throw error;
-    },
-  );
+  return andThen(data instanceof Promise ? connection.budget.running(room, data) : data, (bytes) => ({
+    type: Rread,
+    tag,
+    data: bytes.length > room ? bytes.subarray(0, room) : bytes,
+  }));
 }
 
 export function write(connection: Connection, call: Call, message: Message<typeof Twrite>): Maybe<RMessage> {
@@ -81,10 +72,11 @@ function opened(fid: Fid): OpenFile {
 }
 
 function give(open: OpenFile, call: Call, offset: number, data: Uint8Array): Maybe<RMessage> {
+  const { length } = data;
   return andThen(open.write!(offset, data, call), (taken) => {
     // Clients that get 0 for something try again for ever.
     if (taken <= 0) throw new NineError(phrase.io, "nothing was written");
-    return { type: Rwrite, tag: call.tag, count: Math.min(taken, data.length) };
+    return { type: Rwrite, tag: call.tag, count: Math.min(taken, length) };
   });
 }
 
