@@ -1,13 +1,15 @@
 /** The client, against our server and against servers that behave badly. */
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { Client } from "../../src/ninep/client.ts";
 import { DMAPPEND, DMDIR, type OpenFile, ORDWR, OWRITE } from "../../src/ninep/file.ts";
 import * as m from "../../src/ninep/messages.ts";
 import { ramfs } from "../../src/ninep/ramfs.ts";
 import type { Server } from "../../src/ninep/server.ts";
 import { greet, Scripted } from "./scripted.ts";
-import { serve } from "./serve.ts";
+import { cleanUp, serve } from "./serve.ts";
 import { Blocking, TestDir, TestFile } from "./trees.ts";
+
+afterEach(cleanUp);
 
 const message = (promise: Promise<unknown>) =>
   promise.then(

@@ -1,9 +1,11 @@
 /** Addresses. */
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { defaultAddress, dial, namespaceFolder, parseAddress } from "../../src/ninep/dial.ts";
-import { temporary } from "./serve.ts";
+import { cleanUp, temporary } from "./serve.ts";
+
+afterEach(cleanUp);
 
 describe("addresses", () => {
   test.each([

@@ -1,5 +1,5 @@
 /** The unix socket: whose it is, who may come in, and what happens to one that was left behind. */
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import {
   chmodSync,
   chownSync,
@@ -15,7 +15,9 @@ import { dial } from "../../src/ninep/dial.ts";
 import { type Listener, type ListenOptions, listenUnix } from "../../src/ninep/listen.ts";
 import { ramfs } from "../../src/ninep/ramfs.ts";
 import { Server } from "../../src/ninep/server.ts";
-import { cleanup, temporary } from "./serve.ts";
+import { cleanUp, cleanup, temporary } from "./serve.ts";
+
+afterEach(cleanUp);
 
 const message = (promise: Promise<unknown>) =>
   promise.then(

@@ -1,5 +1,4 @@
 /** A server on a unix socket of its own, and clients of it. */
-import { afterEach } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,9 +9,12 @@ import { type Root, Server, type ServerOptions } from "../../src/ninep/server.ts
 
 const cleanups: (() => unknown)[] = [];
 
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+/**
+ * To be given to `afterEach` by every file that uses this one: a hook registered here would belong to the first of them alone.
+ */
+export async function cleanUp(): Promise<void> {
+  for (const step of cleanups.splice(0).reverse()) await step();
+}
 
 /** Runs after the test, the last one first. */
 export function cleanup(step: () => unknown): void {

@@ -1,10 +1,12 @@
 /** What only real sockets and processes show. */
-import { describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { encode } from "../../src/ninep/codec.ts";
 import * as m from "../../src/ninep/messages.ts";
-import { cleanup, serve } from "./serve.ts";
+import { cleanUp, cleanup, serve } from "./serve.ts";
 import { Blocking, TestDir, TestFile } from "./trees.ts";
+
+afterEach(cleanUp);
 
 const until = async (condition: () => boolean) => {
   for (let patience = 0; patience < 1000 && !condition(); patience++) await Bun.sleep(5);
