@@ -18,7 +18,7 @@ const options = {
     type: "string",
     short: "o",
     value: "BYTES",
-    help: "begin there; -BYTES: so far before the end, with the next full line",
+    help: "begin there; --offset=-BYTES: so far before the end, with the next full line",
   },
   text: { type: "boolean", short: "t", help: "leave out lines that begin with [[[, the markers of a chat" },
 } as const;

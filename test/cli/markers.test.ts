@@ -1,0 +1,54 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { MarkerFilter } from "../../src/cli/client/markers.ts";
+
+/** What a chat reads like without its markers, said the simple way. */
+function withoutMarkers(text: string): string {
+  return text.replace(/^\[\[\[.*(\n|$)/gm, "");
+}
+
+function filtered(text: string, cuts: number[]): string {
+  const filter = new MarkerFilter();
+  const bytes = Buffer.from(text);
+  let out = "";
+  let from = 0;
+  for (const cut of [...cuts.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b), bytes.length]) {
+    out += Buffer.from(filter.pass(bytes.subarray(from, cut))).toString("latin1");
+    from = cut;
+  }
+  return Buffer.from(out, "latin1").toString();
+}
+
+test("lines that begin with three brackets are left out, wherever the pieces are cut", () => {
+  const line = fc.oneof(
+    fc.constantFrom(
+      "[[[user]]]",
+      "[[[end]]]",
+      "[[",
+      "[",
+      " [[[no marker]]]",
+      "[[x",
+      "",
+      "plain",
+      "a [[[ b",
+      "grüße →",
+    ),
+    fc.string(),
+  );
+  const text = fc.array(line).map((lines) => lines.map((one) => `${one}\n`).join(""));
+  fc.assert(
+    fc.property(text, fc.array(fc.nat()), (chat, cuts) => {
+      expect(filtered(chat, cuts)).toBe(withoutMarkers(chat));
+    }),
+  );
+});
+
+test("half a line is shown at once, a beginning that may become a marker only when it is none", () => {
+  const filter = new MarkerFilter();
+  const pass = (text: string) => Buffer.from(filter.pass(Buffer.from(text))).toString();
+  expect(pass("Hel")).toBe("Hel");
+  expect(pass("lo\n[[")).toBe("lo\n");
+  expect(pass("x")).toBe("[[x");
+  expect(pass("\n[[[end]]]\n[")).toBe("\n");
+  expect(pass("\n")).toBe("[\n");
+});
