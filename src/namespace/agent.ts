@@ -9,7 +9,7 @@ import { prompt } from "./prompt.ts";
 import { both, live, text } from "./reading.ts";
 import { idlewait, statewait } from "./wait.ts";
 import { parseKeys, parseWords } from "./words.ts";
-import { lines, requests } from "./writing.ts";
+import { requests, verbs } from "./writing.ts";
 
 const enqueue = requests<LiveAgent>(async (agent, item) => {
   if (item.trim() === "") throw new Fault("invalid", "empty prompt");
@@ -27,6 +27,11 @@ const configure = requests<LiveAgent>(async (agent, words) => {
   if (keys.size === 0) throw new Fault("invalid", "no key=value given");
   await agent.configure(keys);
 });
+
+const ctl = verbs<LiveAgent>(
+  (agent, line) => agent.checkCtl(line),
+  (agent, line) => agent.ctl(line),
+);
 
 /** A prompt as it was written: its one newline, which is no part of it, stands at its end again. */
 const written = (prompt: string | undefined) => (prompt ? `${prompt}\n` : "");
@@ -82,7 +87,7 @@ export const agentRows: readonly Row<LiveAgent>[] = [
       configure,
     ),
   },
-  { name: "ctl", mode: 0o200, changes: [], content: lines((a, line) => a.ctl(line)) },
+  { name: "ctl", mode: 0o200, changes: [], content: ctl },
   { name: "machine", mode: 0o444, changes: "content", content: text((a) => a.machine()) },
   { name: "machine.mmd", mode: 0o444, changes: "content", content: text((a) => a.mermaid()) },
   { name: "snapshot", mode: 0o444, changes: "content", content: text((a) => a.snapshot()) },

@@ -10,7 +10,7 @@ import { clone } from "./new.ts";
 import { plan } from "./plan.ts";
 import { both, text } from "./reading.ts";
 import { parseEnv, parseKeys } from "./words.ts";
-import { lines, requests } from "./writing.ts";
+import { requests, verbs } from "./writing.ts";
 
 const configure = requests<LiveSession>(async (session, words) => {
   const keys = parseKeys(words);
@@ -24,6 +24,11 @@ const changeEnv = requests<LiveSession>(async (session, assignments) => {
   await session.changeEnv(keys);
 });
 
+const ctl = verbs<LiveSession>(
+  (session, line) => session.checkCtl(line),
+  (session, line) => session.ctl(line),
+);
+
 export const sessionRows: readonly Row<LiveSession>[] = [
   {
     name: "name",
@@ -31,7 +36,7 @@ export const sessionRows: readonly Row<LiveSession>[] = [
     changes: ["name"],
     content: both(
       text((s) => s.name),
-      lines((s, name) => s.rename(name)),
+      requests((s, name) => s.rename(name)),
     ),
   },
   {
@@ -52,7 +57,7 @@ export const sessionRows: readonly Row<LiveSession>[] = [
       changeEnv,
     ),
   },
-  { name: "ctl", mode: 0o200, changes: [], content: lines((s, line) => s.ctl(line)) },
+  { name: "ctl", mode: 0o200, changes: [], content: ctl },
   { name: "plan", mode: 0o644, changes: ["plan"], content: plan },
   {
     name: "lasterr",

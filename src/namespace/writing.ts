@@ -8,16 +8,32 @@ const maxRequest = 1 << 20;
 
 /**
  * Whether more of the same request may follow this message. A request ends where the write ends, with or without a newline, but a
- * client cuts one long write into messages: at the iounit of its connection, or before that at its own buffer (the pages of a mount,
- * the 1024 bytes of plan9port's `9p write`). So a message without a final newline that is exactly so long is held back until the rest
- * arrives or the fid is clunked.
+ * long write reaches the server in several messages: cut at the iounit of the connection, or before that at a buffer (the pages of a
+ * mount, the 8192 bytes of a shell, the 1024 of plan9port's `9p write`). So a message without a final newline that is exactly so long,
+ * or that ends within a character, is held back until the rest arrives or the fid is clunked.
  */
 export function mayContinue(data: Uint8Array, { iounit }: Peer): boolean {
   if (data.length === 0 || data.at(-1) === newline) return false;
-  return data.length % 1024 === 0 || (iounit !== undefined && data.length >= iounit);
+  return data.length % 1024 === 0 || (iounit !== undefined && data.length >= iounit) || cutsCharacter(data);
+}
+
+/** Whether the last character of a UTF-8 text lacks bytes. */
+function cutsCharacter(data: Uint8Array): boolean {
+  for (let have = 1; have <= Math.min(3, data.length); have++) {
+    const byte = data[data.length - have]!;
+    if ((byte & 0xc0) === 0x80) continue;
+    const needed = byte >= 0xf8 ? 1 : byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return needed > have;
+  }
+  return false;
 }
 
 export const newline = 10;
+
+/** A message that is a newline and nothing else. */
+export function isNewline(data: Uint8Array): boolean {
+  return data.length === 1 && data[0] === newline;
+}
 
 /** UTF-8 to text; bytes that are none are refused rather than replaced. */
 export function decode(bytes: Uint8Array): string {
@@ -36,12 +52,19 @@ export function withoutNewline(text: string): string {
   return text.endsWith("\n") ? text.slice(0, -1) : text;
 }
 
-/** A control file of verbs: every line is a request. The first that fails fails the write, and those after it are not carried out. */
-export function lines<T>(run: (target: T, line: string) => Promise<void>): Content<T> {
+/**
+ * A control file of verbs: every line is one. `check` refuses what could never be carried out, before the first line is; the first line
+ * that fails all the same fails the write, and those after it are not carried out.
+ */
+export function verbs<T>(
+  check: (target: T, line: string) => void,
+  run: (target: T, line: string) => Promise<void>,
+): Content<T> {
   return requests(async (target: T, text) => {
-    const all = text.split("\n").filter((line) => line !== "");
-    if (all.length === 0) throw new Fault("invalid", "empty command");
-    for (const line of all) await run(target, line);
+    const lines = text.split("\n").filter((line) => line !== "");
+    if (lines.length === 0) throw new Fault("invalid", "empty command");
+    for (const line of lines) check(target, line);
+    for (const line of lines) await run(target, line);
   });
 }
 
@@ -61,19 +84,30 @@ export function requests<T>(run: (target: T, text: string) => Promise<void>): Co
 export class RequestWriter implements OpenFile {
   #held: Uint8Array[] = [];
   #heldBytes = 0;
+  /** The last request had no newline. */
+  #unended = false;
 
   /** `run` gets the text of one request as it was written. */
   constructor(private readonly run: (text: string) => Promise<void>) {}
 
   async write(_offset: number, data: Uint8Array, request: Request): Promise<number> {
     const { length } = data;
+    const unended = this.#unended;
+    this.#unended = data.at(-1) !== newline;
+    // dash writes the newline of a long line by itself: it belongs to the request that it follows, and is none.
+    if (unended && isNewline(data) && this.#heldBytes === 0) return length;
     this.#hold(data.slice());
-    if (!mayContinue(data, request.peer)) await this.run(this.#release());
+    if (!mayContinue(data, request.peer)) await this.finish();
     return length;
   }
 
   async close(reason: CloseReason): Promise<void> {
-    if (this.#heldBytes > 0 && reason === "clunk") await this.run(this.#release());
+    if (reason === "clunk") await this.finish();
+  }
+
+  /** Carries out what is held back: nothing more of it will come. */
+  async finish(): Promise<void> {
+    if (this.#heldBytes > 0) await this.run(this.#release());
   }
 
   #hold(data: Uint8Array): void {

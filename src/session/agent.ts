@@ -15,7 +15,7 @@ import { Stamps } from "./stamps.ts";
 import { contextSize, costText, estimateTokens, lastContext, usageText } from "./tokens.ts";
 import { Toolbox } from "./toolbox.ts";
 import { Trace } from "./trace.ts";
-import { runAgentVerb } from "./verbs.ts";
+import { checkAgentVerb, runAgentVerb } from "./verbs.ts";
 import { StateWatch } from "./watch.ts";
 
 export class Agent implements LiveAgent {
@@ -175,7 +175,12 @@ export class Agent implements LiveAgent {
     });
   }
 
+  checkCtl(line: string): void {
+    checkAgentVerb(line);
+  }
+
   async ctl(line: string): Promise<void> {
+    checkAgentVerb(line);
     await runAgentVerb(this, line);
   }
 

@@ -64,6 +64,8 @@ export interface LiveAgent {
   submit(text: string): Promise<void>;
   /** Waits in the queue without starting a turn; durable when this resolves. */
   enqueue(text: string): Promise<void>;
+  /** Throws a Fault where `ctl` would refuse the line at any time: no such verb, or not with such arguments. */
+  checkCtl(line: string): void;
   /** An agent verb of `ctl`, one line. */
   ctl(line: string): Promise<void>;
   /** A slash line typed into `prompt` (with its slash); the answer goes into chat as an info block. */
@@ -124,6 +126,8 @@ export interface LiveSession {
   plan(): Uint8Array;
   /** The whole new text; atomically and durably. */
   writePlan(text: Uint8Array): Promise<void>;
+  /** As `LiveAgent.checkCtl`. */
+  checkCtl(line: string): void;
   /** A session verb of `ctl`, one line. */
   ctl(line: string): Promise<void>;
 

@@ -23,6 +23,8 @@ export class Session implements LiveSession {
   readonly #stamps: Stamps;
   readonly #actor: SessionRef;
   #agents: Agent[] = [];
+  /** Names of agents that are being made. */
+  readonly #reserved = new Set<string>();
   #removed = false;
 
   constructor(
@@ -95,17 +97,27 @@ export class Session implements LiveSession {
   async createAgent(keys: Keys): Promise<Agent> {
     this.#alive();
     const { name, set } = agentPlan(keys, this.#services, (wanted) => this.#freeName(wanted));
-    if (this.agent(name)) throw new Fault("exists", `agent ${name} exists in session ${this.name}`);
-    const store = await this.store.createAgent(name, set.agent ?? "default", set);
-    const agent = this.#adopt(store);
-    this.welcome(agent);
-    this.#stamps.touch("children");
-    return agent;
+    if (this.#taken(name)) throw new Fault("exists", `agent ${name} exists in session ${this.name}`);
+    this.#reserved.add(name);
+    try {
+      const store = await this.store.createAgent(name, set.agent ?? "default", set);
+      this.#alive();
+      const agent = this.#adopt(store);
+      this.welcome(agent);
+      this.#stamps.touch("children");
+      return agent;
+    } finally {
+      this.#reserved.delete(name);
+    }
+  }
+
+  #taken(name: string): boolean {
+    return this.#reserved.has(name) || this.agent(name) !== undefined;
   }
 
   #freeName(wanted: string): string {
-    if (!this.agent(wanted)) return wanted;
-    for (let n = 2; ; n++) if (!this.agent(`${wanted}-${n}`)) return `${wanted}-${n}`;
+    if (!this.#taken(wanted)) return wanted;
+    for (let n = 2; ; n++) if (!this.#taken(`${wanted}-${n}`)) return `${wanted}-${n}`;
   }
 
   async amendAgent(agent: Agent, keys: Keys): Promise<void> {
@@ -120,8 +132,8 @@ export class Session implements LiveSession {
 
   #checkNewName(agent: Agent, name: string): void {
     checkName(name);
-    const other = this.agent(name);
-    if (other && other !== agent) throw new Fault("exists", `agent ${name} exists in session ${this.name}`);
+    if (name !== agent.name && this.#taken(name))
+      throw new Fault("exists", `agent ${name} exists in session ${this.name}`);
   }
 
   async renameAgent(agent: Agent, name: string): Promise<void> {
@@ -226,20 +238,28 @@ export class Session implements LiveSession {
     this.#stamps.touch("plan");
   }
 
+  checkCtl(line: string): void {
+    this.#verb(line);
+  }
+
   async ctl(line: string): Promise<void> {
-    const [, verb, argument] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line)!;
-    if (verb === "rename" || verb === "rn") {
-      if (!argument) throw new Fault("invalid", "rename NAME: the name is missing");
-      return this.rename(argument);
+    await this.#verb(line)();
+  }
+
+  /** What a line of `ctl` asks for. */
+  #verb(line: string): () => Promise<void> {
+    const [, word, argument] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line)!;
+    if (word === "rename" || word === "rn") {
+      if (!argument) throw new Fault("invalid", "rename NAME: NAME is missing");
+      return () => this.rename(argument);
     }
-    const action = Object.hasOwn(this.#verbs, verb!) ? this.#verbs[verb!] : undefined;
-    if (!action)
-      throw new Fault(
-        "invalid",
-        `unknown verb ${verb || '""'}; there are ${Object.keys(this.#verbs).join(" ")} rename`,
-      );
-    if (argument) throw new Fault("invalid", `${verb} takes no argument`);
-    await action();
+    const action = Object.hasOwn(this.#verbs, word!) ? this.#verbs[word!] : undefined;
+    if (!action) {
+      const known = Object.keys(this.#verbs).join(" ");
+      throw new Fault("invalid", `unknown verb ${word || '""'}; there are ${known} rename`);
+    }
+    if (argument) throw new Fault("invalid", `${word} takes no argument`);
+    return action;
   }
 
   readonly #verbs: Record<string, () => Promise<void>> = {

@@ -4,33 +4,35 @@ import type { Agent } from "./agent.ts";
 import { saveTranscript } from "./transcript.ts";
 
 interface Verb {
-  /** How `help` shows it. */
-  form: string;
+  /** What follows it, as `help` shows it; in brackets where it may be left out. Absent: nothing may follow. */
+  takes?: string;
+  /** The argument is a text, of which only the one blank before it is not part. */
+  text?: true;
+  /** Without an argument it only answers, which `ctl` cannot. */
+  asks?: true;
   help: string;
+  /** Refuses an argument that is wrong whatever the agent is doing. */
+  check?(argument: string): void;
   /** Returns the answer for who typed it. */
   run(agent: Agent, argument: string): Promise<string> | string;
 }
 
 /** A verb that sets one key of `cfg`, and shows it when nothing follows. */
-function setting(verb: string, key: string, form: string, help: string): Verb {
+function setting(key: string, takes: string, help: string): Verb {
   return {
-    form: `${verb} ${form}`,
+    takes,
+    asks: true,
     help,
     async run(agent, argument) {
       if (argument) await agent.configure(new Map([[key, argument]]));
-      return (
-        agent
-          .cfg()
-          .split("\n")
-          .find((line) => line.startsWith(`${key}=`)) ?? ""
-      );
+      const lines = agent.cfg().split("\n");
+      return lines.find((line) => line.startsWith(`${key}=`)) ?? "";
     },
   };
 }
 
 const verbs: Record<string, Verb> = {
   stop: {
-    form: "stop",
     help: "end the running turn; what it has done stays",
     run(agent) {
       if (!agent.busy) return "Nothing is running.";
@@ -39,7 +41,6 @@ const verbs: Record<string, Verb> = {
     },
   },
   kill: {
-    form: "kill",
     help: "end and remove the agent",
     async run(agent) {
       await agent.remove();
@@ -47,15 +48,14 @@ const verbs: Record<string, Verb> = {
     },
   },
   rename: {
-    form: "rename NAME",
+    takes: "NAME",
     help: "give the agent another name (also rn)",
     async run(agent, argument) {
-      await agent.rename(needed(argument, "rename NAME"));
+      await agent.rename(argument);
       return `This agent is called ${agent.name} now.`;
     },
   },
   clear: {
-    form: "clear",
     help: "begin a new history; chat and costs stay",
     async run(agent) {
       await agent.clear();
@@ -63,15 +63,15 @@ const verbs: Record<string, Verb> = {
     },
   },
   inject: {
-    form: "inject TEXT",
+    takes: "TEXT",
+    text: true,
     help: "give TEXT to the model within the running turn",
     async run(agent, argument) {
-      await agent.inject(needed(argument, "inject TEXT"));
+      await agent.inject(argument);
       return "";
     },
   },
   retry: {
-    form: "retry",
     help: "send the last prompt again",
     async run(agent) {
       agent.refuseWhileBusy("retry");
@@ -82,47 +82,59 @@ const verbs: Record<string, Verb> = {
     },
   },
   dequeue: {
-    form: "dequeue [N]",
+    takes: "[N]",
     help: "take the Nth waiting text (the first) out of the queue",
-    async run(agent, argument) {
+    check(argument) {
       if (argument && !/^[1-9]\d*$/.test(argument))
         throw new Fault("invalid", `dequeue ${argument}: a number from 1 up is right`);
+    },
+    async run(agent, argument) {
       return `Taken out: ${await agent.dequeue(argument ? Number(argument) : 1)}`;
     },
   },
   save: {
-    form: "save",
     help: "write the transcript to a Markdown file",
     run: (agent) => `Saved to ${saveTranscript(agent)}`,
   },
-  backend: setting("backend", "backend", "[B]", "show or change the backend"),
-  model: setting("model", "model", "[M]", "show or change the model"),
-  agent: setting("agent", "agent", "[A]", "show or change the agent config"),
-  cwd: setting("cwd", "cwd", "[D]", "show or change the working folder"),
-  maxsteps: setting("maxsteps", "maxSteps", "[N]", "show or change how many steps a turn may take"),
+  backend: setting("backend", "[B]", "show or change the backend"),
+  model: setting("model", "[M]", "show or change the model"),
+  agent: setting("agent", "[A]", "show or change the agent config"),
+  cwd: setting("cwd", "[D]", "show or change the working folder"),
+  maxsteps: setting("maxSteps", "[N]", "show or change how many steps a turn may take"),
+  help: { asks: true, help: "show this list", run: helpText },
 };
 
 const aliases: Record<string, string> = { rn: "rename", maxSteps: "maxsteps" };
 
+/** Throws a Fault where `ctl` can never carry out the line. */
+export function checkAgentVerb(line: string): void {
+  const { word, verb, argument } = parse(line);
+  if (!verb.asks || argument) return;
+  throw new Fault("invalid", `${word} alone asks, and ctl has no answer: write /${word} to prompt`);
+}
+
 /** Carries out one line; returns the answer. Rejects with a Fault, and then nothing has changed. */
 export async function runAgentVerb(agent: Agent, line: string): Promise<string> {
-  const [, word, argument] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line)!;
-  if (word === "help") return helpText();
-  const name = aliases[word!] ?? word!;
+  const { verb, argument } = parse(line);
+  return verb.run(agent, argument);
+}
+
+function parse(line: string): { word: string; verb: Verb; argument: string } {
+  const [, word = "", rest = ""] = /^\s*(\S*)(.*)$/s.exec(line)!;
+  const name = aliases[word] ?? word;
   const verb = Object.hasOwn(verbs, name) ? verbs[name] : undefined;
   if (!verb)
     throw new Fault("invalid", `unknown verb ${word || '""'}; there are ${Object.keys(verbs).join(" ")}`);
-  if (argument && !verb.form.includes(" ")) throw new Fault("invalid", `${word} takes no argument`);
-  return verb.run(agent, argument!);
+  const argument = verb.text && rest.trim() !== "" ? rest.slice(1) : rest.trim();
+  if (argument && !verb.takes) throw new Fault("invalid", `${word} takes no argument`);
+  if (!argument && /^[^[]/.test(verb.takes ?? ""))
+    throw new Fault("invalid", `${name} ${verb.takes}: ${verb.takes} is missing`);
+  verb.check?.(argument);
+  return { word, verb, argument };
 }
 
 function helpText(): string {
-  return Object.values(verbs)
-    .map(({ form, help }) => `/${form.padEnd(14)} ${help}`)
+  return Object.entries(verbs)
+    .map(([name, { takes = "", help }]) => `/${`${name} ${takes}`.padEnd(14)} ${help}`)
     .join("\n");
-}
-
-function needed(argument: string, form: string): string {
-  if (!argument) throw new Fault("invalid", `${form}: something is missing`);
-  return argument;
 }

@@ -43,10 +43,36 @@ describe("ctl", () => {
     );
   });
 
-  test("carries out the lines of one write until one fails", async () => {
+  test("carries out none of the lines of one write when one is wrong", async () => {
     const fid = await served.client.openFile(`${agentPath}/ctl`, OWRITE);
     expect(await refusal(send(fid, "clear\n\nfly\nstop\n"))).toContain("unknown verb fly");
+    expect(served.agent.told).toEqual([]);
+    await send(fid, "clear\n\nstop\n");
+    expect(served.agent.told).toEqual(["clear", "stop"]);
+  });
+
+  test("carries out no line after one that fails", async () => {
+    const fid = await served.client.openFile(`${agentPath}/ctl`, OWRITE);
+    expect(await refusal(send(fid, "clear\nmodel busy\nstop\n"))).toContain("not now");
     expect(served.agent.told).toEqual(["clear"]);
+  });
+
+  test("takes the newline of a long line in a write of its own", async () => {
+    const fid = await served.client.openFile(`${agentPath}/ctl`, OWRITE);
+    const line = `inject ${"x".repeat(10_000)}`;
+    await send(fid, line);
+    await send(fid, "\n", line.length);
+    expect(served.agent.told).toEqual([line]);
+    expect(await refusal(send(fid, "\n"))).toBe("Invalid argument: empty command");
+  });
+
+  test("waits for the rest of a character", async () => {
+    const fid = await served.client.openFile(`${agentPath}/ctl`, OWRITE);
+    const bytes = Buffer.from("inject 🌍\n");
+    await fid.write(0, bytes.subarray(0, 9));
+    expect(served.agent.told).toEqual([]);
+    await fid.write(9, bytes.subarray(9));
+    expect(served.agent.told).toEqual(["inject 🌍"]);
   });
 
   test("accepts any offset and a length of 0", async () => {
@@ -175,6 +201,7 @@ test("name renames, and refuses a name that is taken", async () => {
   const fid = await served.client.openFile("session/a/name", ORDWR);
   await send(fid, "b\n");
   expect(await take(fid)).toBe("b\n");
+  expect(await refusal(send(fid, "x/y\nd\n"))).toStartWith("Invalid argument");
   await served.runtime.createSession(new Map([["name", "c"]]));
   expect(await refusal(send(fid, "c\n"))).toBe("file already exists: session c exists");
   expect(await served.client.readText("session/b/name")).toBe("b\n");

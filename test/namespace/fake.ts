@@ -110,10 +110,15 @@ export class FakeAgent implements LiveAgent {
     this.touch("queue");
   }
 
-  async ctl(line: string): Promise<void> {
-    await Bun.sleep(1);
+  checkCtl(line: string): void {
     if (!/^(stop|clear|model \S+|inject .*)$/s.test(line))
       throw new Fault("invalid", `unknown verb ${line}; there are stop clear model inject`);
+  }
+
+  async ctl(line: string): Promise<void> {
+    await Bun.sleep(1);
+    this.checkCtl(line);
+    if (line === "model busy") throw new Fault("busy", "not now");
     this.told.push(line);
   }
 
@@ -306,8 +311,12 @@ export class FakeSession implements LiveSession {
     this.touch("plan");
   }
 
-  async ctl(line: string): Promise<void> {
+  checkCtl(line: string): void {
     if (line !== "stop" && line !== "save") throw new Fault("invalid", `unknown verb ${line}`);
+  }
+
+  async ctl(line: string): Promise<void> {
+    this.checkCtl(line);
     this.told.push(line);
   }
 
