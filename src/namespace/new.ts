@@ -25,7 +25,9 @@ export function clone<T, Made extends { readonly name: string }>(maker: Maker<T,
 class CloneFile<T, Made extends { readonly name: string }> implements OpenFile {
   readonly #writer = new RequestWriter((text) => this.#request(text));
   #made?: Made;
+  /** Nothing has been made since what was asked for made no sense. */
   #failed = false;
+  #writing?: Promise<unknown>;
   #answer = new Uint8Array(0);
   /** Where the answer begins: the descriptor of a shell has one offset for its writes and its reads. */
   #base: number | undefined;
@@ -35,7 +37,11 @@ class CloneFile<T, Made extends { readonly name: string }> implements OpenFile {
     private readonly maker: Maker<T, Made>,
   ) {}
 
-  read(offset: number, count: number): Uint8Array {
+  /** A read says that the write before it is over, also where that may still be under way or was held back. */
+  async read(offset: number, count: number): Promise<Uint8Array> {
+    await this.#writing;
+    await this.#writer.finish();
+    if (this.#failed) throw new Refused();
     if (this.#base === undefined || offset === 0 || offset < this.#base) {
       this.#base = this.#made ? offset : 0;
       const text = this.#made ? this.#made.name : this.maker.template(this.target);
@@ -46,7 +52,9 @@ class CloneFile<T, Made extends { readonly name: string }> implements OpenFile {
   }
 
   write(offset: number, data: Uint8Array, request: Request): Promise<number> {
-    return this.#writer.write(offset, data, request);
+    const written = this.#writer.write(offset, data, request);
+    this.#writing = written.catch(() => undefined);
+    return written;
   }
 
   close(reason: CloseReason): Promise<void> {
@@ -55,8 +63,7 @@ class CloneFile<T, Made extends { readonly name: string }> implements OpenFile {
 
   async #request(text: string): Promise<void> {
     // A shell that sends one write a line goes on after an error; the rest must not make something on its own.
-    if (this.#failed)
-      throw new Fault("invalid", "the first write on this open file was refused; open new again");
+    if (this.#failed) throw new Refused();
     try {
       const keys = parseKeys(text);
       if (this.#made) await this.maker.amend(this.target, this.#made, keys);
@@ -66,6 +73,12 @@ class CloneFile<T, Made extends { readonly name: string }> implements OpenFile {
       this.#failed = !this.#made;
       throw error;
     }
+  }
+}
+
+class Refused extends Fault {
+  constructor() {
+    super("invalid", "the first write on this open file was refused; open new again");
   }
 }
 

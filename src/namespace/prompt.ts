@@ -8,7 +8,7 @@ import type { LiveAgent } from "../session/live.ts";
 import type { Site } from "./context.ts";
 import type { Content } from "./files.ts";
 import { Spool } from "./spool.ts";
-import { mayContinue, newline, withoutNewline } from "./writing.ts";
+import { isNewline, mayContinue, newline, withoutNewline } from "./writing.ts";
 
 /** Bytes of one prompt. */
 const maxPrompt = 64 << 20;
@@ -24,16 +24,25 @@ class PromptWriter implements OpenFile {
   #spool?: Spool;
   /** Set once a part was refused: what is left must not be taken for the whole prompt. */
   #refused = false;
+  /** The last write was a verb, without its newline. */
+  #unended = false;
 
   constructor(private readonly site: Site<LiveAgent>) {}
 
   /** Offsets do not matter: a shell that appends sends whatever it believes the length to be. */
   async write(_offset: number, data: Uint8Array, { peer }: Request): Promise<number> {
     const { length } = data;
+    const unended = this.#unended;
+    this.#unended = false;
+    // See RequestWriter: a newline that comes by itself belongs to the verb before it.
+    if (unended && isNewline(data)) return length;
     try {
       const verb = this.#spool || mayContinue(data, peer) ? undefined : verbLine(data);
       if (verb === undefined) this.#collect(data);
-      else await this.site.target.slash(verb);
+      else {
+        this.#unended = data.at(-1) !== newline;
+        await this.site.target.slash(verb);
+      }
       return length;
     } catch (error) {
       this.#refused = true;
@@ -54,7 +63,6 @@ class PromptWriter implements OpenFile {
   #collect(data: Uint8Array): void {
     if (this.#refused)
       throw new Fault("invalid", "an earlier part of this prompt was refused; open prompt again");
-    if (!this.#spool && data.every((byte) => byte === newline)) throw new EmptyPrompt();
     try {
       this.#utf8.decode(data, { stream: true });
     } catch (cause) {
@@ -73,19 +81,13 @@ class PromptWriter implements OpenFile {
     const verb = verbLine(bytes);
     if (verb !== undefined) return await agent.slash(verb);
     const text = withoutNewline(promptText(bytes));
-    if (text.trim() === "") throw new EmptyPrompt();
+    if (text.trim() === "") throw new Fault("invalid", "empty prompt");
     await agent.submit(text.replace(/^[/ ]\//, "/"));
   }
 
   #discard(): void {
     this.#spool?.close();
     this.#spool = undefined;
-  }
-}
-
-class EmptyPrompt extends Fault {
-  constructor() {
-    super("invalid", "empty prompt");
   }
 }
 

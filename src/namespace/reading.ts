@@ -19,8 +19,8 @@ export function text<T>(make: (target: T, context: Context) => Maybe<string>): C
 }
 
 /**
- * A generated content, given to the byte as it is. It is made at the first read at offset 0 and served from that snapshot, so that
- * messages of one reading never come from different versions; reading from 0 again makes a new one.
+ * A generated content, given to the byte as it is. It is made at the first read and served from that snapshot for as long as the file
+ * is open, so that what one reader sees never comes from different versions, in whatever order it reads (`tail` begins at the end).
  */
 export function bytes<T>(make: (target: T, context: Context) => Maybe<Uint8Array>): Content<T> {
   return {
@@ -36,9 +36,18 @@ class Snapshot implements OpenFile {
   constructor(private readonly make: () => Maybe<Uint8Array>) {}
 
   read(offset: number, count: number): Maybe<Uint8Array> {
-    if (offset === 0) this.#made = undefined;
-    this.#made ??= this.make();
+    this.#made ??= this.#make();
     return andThen(this.#made, (made) => made.subarray(offset, offset + count));
+  }
+
+  /** What failed may be asked for again. */
+  #make(): Maybe<Uint8Array> {
+    const made = this.make();
+    if (made instanceof Promise)
+      made.catch(() => {
+        this.#made = undefined;
+      });
+    return made;
   }
 }
 

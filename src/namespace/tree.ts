@@ -1,5 +1,5 @@
 /** The tree as a 9P server serves it. */
-import { userInfo } from "node:os";
+import { readFileSync } from "node:fs";
 import type { NineError } from "../ninep/errors.ts";
 import type { File, Peer } from "../ninep/file.ts";
 import type { Runtime } from "../session/live.ts";
@@ -39,11 +39,18 @@ export class Tree {
   };
 }
 
-/** A uid without an entry in the user database has only its number for a name. */
+/** By the user database: the environment may say anything, or nothing. A uid without an entry has only its number for a name. */
 function userName(): string {
+  const uid = String(process.geteuid!());
+  const users = readUsers().map((line) => line.split(":"));
+  return users.find((fields) => fields[2] === uid)?.[0] || uid;
+}
+
+/** Lines of `passwd(5)`. */
+function readUsers(): string[] {
   try {
-    return userInfo().username;
+    return readFileSync("/etc/passwd", "utf8").split("\n");
   } catch {
-    return String(process.getuid?.() ?? "none");
+    return [];
   }
 }

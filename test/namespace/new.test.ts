@@ -72,8 +72,23 @@ describe("session/new", () => {
     const fid = await served.client.openFile("session/new", ORDWR);
     await refusal(send(fid, "name=x/y\n"));
     expect(await refusal(send(fid, "model=x\n", 9))).toStartWith("Invalid argument: the first write");
+    expect(await refusal(take(fid))).toStartWith("Invalid argument: the first write");
     await fid.clunk();
     expect(names()).toEqual(["a"]);
+  });
+
+  test("answers a read that does not wait for its write", async () => {
+    const fid = await served.client.openFile("session/new", ORDWR);
+    const written = send(fid, "name=b\n");
+    expect(await take(fid, 7)).toBe("b\n");
+    await written;
+  });
+
+  test("takes a read for the end of a write that might have gone on", async () => {
+    const fid = await served.client.openFile("session/new", ORDWR);
+    await send(fid, `name=b model=${"m".repeat(1011)}`);
+    expect(names()).toEqual(["a"]);
+    expect(await take(fid, 1024)).toBe("b\n");
   });
 
   test("makes nothing without a write", async () => {

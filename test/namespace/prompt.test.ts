@@ -32,6 +32,13 @@ describe("a prompt", () => {
     expect(served.agent.prompts).toEqual(["  a \t", "no newline"]);
   });
 
+  test("may begin with empty lines", async () => {
+    const fid = await open();
+    for (const line of ["\n", "\n", "text\n"]) await send(fid, line);
+    await fid.clunk();
+    expect(served.agent.prompts).toEqual(["\n\ntext"]);
+  });
+
   test("joins characters that messages cut", async () => {
     const fid = await open();
     const bytes = Buffer.from("grüße 🌍");
@@ -146,6 +153,16 @@ describe("a line that begins with a slash", () => {
     await fid.clunk();
     expect(served.agent.told).toEqual(["model x"]);
     expect(served.agent.prompts).toEqual(["hello"]);
+  });
+
+  test("is a verb whose newline may come by itself", async () => {
+    const fid = await open();
+    const line = `/inject ${"x".repeat(10_000)}`;
+    await send(fid, line);
+    await send(fid, "\n", line.length);
+    await fid.clunk();
+    expect(served.agent.told).toEqual([line.slice(1)]);
+    expect(served.agent.prompts).toEqual([]);
   });
 
   test("is a verb also where a client had to cut it", async () => {

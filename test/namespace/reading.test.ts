@@ -26,19 +26,30 @@ describe("a generated file", () => {
     expect(read).toBe("the first answer\n");
   });
 
-  test("is made anew by a read from the start", async () => {
+  test("stays what it was for as long as it is open", async () => {
     const fid = await served.client.openFile(`${agentPath}/state`);
-    expect(await take(fid)).toBe("idle\n");
     served.agent.become("thinking");
+    expect(await take(fid)).toBe("thinking\n");
+    served.agent.become("idle");
     expect(await take(fid)).toBe("thinking\n");
     expect(await take(fid, 9)).toBe("");
   });
 
-  test("can be read from the middle first", async () => {
+  test("can be read backwards", async () => {
     served.agent.replyText = "0123456789";
     const fid = await served.client.openFile(`${agentPath}/reply`);
     expect(await take(fid, 5)).toBe("56789\n");
+    served.agent.replyText = "changed";
+    expect(await take(fid, 0, 5)).toBe("01234");
     expect(await take(fid, 1e12)).toBe("");
+  });
+
+  test("that could not be made is made when it is asked for again", async () => {
+    const fid = await served.client.openFile(`${agentPath}/cfg`);
+    served.agent.keys.set("agent", "gone");
+    expect(await refusal(take(fid))).toStartWith("file does not exist");
+    served.agent.keys.set("agent", "default");
+    expect(await take(fid)).toBe("agent=default\n");
   });
 
   test("shows one content to each open file", async () => {
