@@ -1,7 +1,7 @@
 /** Everything that is configured, read from the env file and the process environment. */
 import { readEnvironment } from "./environment.ts";
 import { type Environment, type Paths, resolvePaths } from "./paths.ts";
-import { parseSettings, type Settings, unknownVariables } from "./settings.ts";
+import { idleVariables, parseSettings, type Settings, unknownVariables } from "./settings.ts";
 
 export interface Config {
   paths: Paths;
@@ -27,6 +27,9 @@ export function loadConfig(
     paths: resolvePaths(merged, flags),
     settings: parseSettings(merged),
     environment: merged,
-    warnings: unknownVariables(merged).map((key) => `${key} is no setting of ollie: misspelt?`),
+    warnings: [
+      ...unknownVariables(merged).map((key) => `${key} is no setting of ollie: misspelt?`),
+      ...idleVariables(merged).map((key) => `${key} has no effect yet: what reads it is not built in`),
+    ],
   };
 }

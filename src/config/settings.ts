@@ -56,14 +56,15 @@ const variables = z.object({
 });
 
 /** Variables that ollie gives to the tools it runs: no setting, and no mistake either where a server is started by one of them. */
-const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP)$/;
+const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP|EXEC)$/;
+/** Known so that one env file serves this version and the next, but what reads them is not built in yet. */
+const forLater =
+  /^OLLIE_((COMPLETE|ROUTE)_(BACKEND|MODEL)|(ANTHROPIC|GEMINI)_(URL|KEY)|(COPILOT|KIRO)_TOKEN|ELEVATE_SOCKET|SSH|MAX_SESSION_COST)$/;
 /** Backends whose variables are known even while they are not enabled. */
 const shippedBackends = ["ollama", "openai", "anthropic", "gemini", "copilot", "kiro", "script"];
 
 export interface Settings {
   model?: string;
-  /** US dollars. */
-  maxSessionCost?: number;
   logLevel: LogLevel;
 }
 
@@ -82,8 +83,8 @@ export function parseSettings(environment: Environment): Settings {
     const checked = labelled(key) === "URL" ? url.safeParse(value) : undefined;
     if (checked?.success === false) throw new Fault("invalid", `${key}: ${checked.error.issues[0]!.message}`);
   }
-  const { OLLIE_MODEL, OLLIE_MAX_SESSION_COST, OLLIE_LOG } = parsed.data;
-  return { model: OLLIE_MODEL, maxSessionCost: OLLIE_MAX_SESSION_COST, logLevel: OLLIE_LOG };
+  const { OLLIE_MODEL, OLLIE_LOG } = parsed.data;
+  return { model: OLLIE_MODEL, logLevel: OLLIE_LOG };
 }
 
 /** `URL` or `KEY` for the variables of a backend or label. */
@@ -100,6 +101,13 @@ export function unknownVariables(environment: Environment): string[] {
   for (const label of labels) known.add(`OLLIE_${label}_URL`).add(`OLLIE_${label}_KEY`);
   return Object.keys(environment)
     .filter((key) => key.startsWith("OLLIE_") && !known.has(key) && !forTools.test(key))
+    .sort();
+}
+
+/** `OLLIE_*` variables that are set, known and without effect: who set a limit must learn that nothing keeps to it yet. Sorted. */
+export function idleVariables(environment: Environment): string[] {
+  return Object.keys(environment)
+    .filter((key) => forLater.test(key) && environment[key] !== "")
     .sort();
 }
 

@@ -81,9 +81,17 @@ describe("configuration", () => {
     envFile(
       "OLLIE_ENABLED_BACKENDS=my-router,openai\nOLLIE_MY_ROUTER_URL=http://x\nOLLIE_OPENIA_KEY=k\nOLLIE_OLLAMA_URL=\nPATH_X=1",
     );
-    expect(load({ OLLIE_MODLE: "x", OLLIE_ARG_PATH: "x", OLLIE_TOOL: "shell" }).warnings).toEqual([
+    const ofTools = { OLLIE_ARG_PATH: "x", OLLIE_TOOL: "shell", OLLIE_EXEC: "/1-2/3/" };
+    expect(load({ OLLIE_MODLE: "x", ...ofTools }).warnings).toEqual([
       "OLLIE_MODLE is no setting of ollie: misspelt?",
       "OLLIE_OPENIA_KEY is no setting of ollie: misspelt?",
+    ]);
+  });
+
+  test("variables that nothing reads yet are named, so that nobody relies on them", () => {
+    envFile("OLLIE_MAX_SESSION_COST=5\nOLLIE_ROUTE_MODEL=\nOLLIE_BACKEND=script");
+    expect(load().warnings).toEqual([
+      "OLLIE_MAX_SESSION_COST has no effect yet: what reads it is not built in",
     ]);
   });
 });
