@@ -1,0 +1,238 @@
+/** `o` under every shell that it has to work with. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  dist,
+  Home,
+  type Outcome,
+  type RunOptions,
+  startServer,
+  succeeded,
+  type TestServer,
+  until,
+} from "./harness.ts";
+
+setDefaultTimeout(60_000);
+
+const shells = [["dash"], ["bash"], ["busybox", "ash"]].filter(
+  ([program]) => process.env.CI || Bun.which(program!),
+);
+
+/** What the model says; the first rule whose text a prompt contains. */
+const rules = [
+  { match: { user: "greet" }, do: [{ text: "Hello\n[[[no marker\nthere." }] },
+  { match: { user: "fail" }, do: [{ error: { status: 400, message: "no such model here" } }] },
+  { match: { user: "slow" }, do: [{ text: "Well" }, { delay: 60_000 }] },
+  { match: { user: "pwd" }, do: [{ calls: [{ name: "shell", args: { command: "pwd" } }] }] },
+  { match: { tool: "shell", result: "/^(.*)/" }, do: [{ text: "It is $1" }] },
+  { do: [{ text: "What?" }] },
+];
+
+describe.each(shells)("o in %s %s", (...shell) => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startServer({ env: { OLLIE_BACKEND: "script", OLLIE_SCRIPT_SCENARIO: "/dev/null" } });
+    const scenario = join(server.home.folder, "scenario.yaml");
+    writeFileSync(scenario, JSON.stringify({ rules }));
+    server.home.env.OLLIE_SCRIPT_SCENARIO = scenario;
+    await server.restart();
+  });
+  afterAll(() => server.stop());
+
+  const o = (args: string[], options?: RunOptions): Promise<Outcome> =>
+    server.home.run([...shell.filter(Boolean), join(dist, "o"), ...args], options);
+  const ok = async (args: string[], options?: RunOptions) => succeeded(await o(args, options));
+  const inSession = (session: string, agent = "default") => ({ env: { session, agent } });
+
+  test("new makes a session in this folder, with values that hold anything", async () => {
+    const folder = join(server.home.work, `it's "a" b\\c`);
+    mkdirSync(folder, { recursive: true });
+    expect(await ok(["new", "name=odd", 'env.X=a "b" \\c $d'], { cwd: folder })).toBe("odd\n");
+    expect(await ok(["ls"])).toContain(`odd\tdefault\tidle\tscript\tscript\t${folder}\n`);
+    expect(await ok(["read", "env"], inSession("odd"))).toContain('X=a "b" \\c $d');
+    expect(await ok(["new", "name=there", "cwd=/"])).toBe("there\n");
+    expect(await ok(["ls"])).toContain("there\tdefault\tidle\tscript\tscript\t/\n");
+  });
+
+  test("env prints what eval needs, quoted, with the first agent where none is named", async () => {
+    await ok(["new", "name=it's odd", "agent=tester"]);
+    expect(await ok(["env", "it's odd"])).toBe("export session='it'\\''s odd' agent=tester\n");
+    const evaluated = await server.home.run([
+      ...shell.filter(Boolean),
+      "-c",
+      `eval "$('${dist}/o' env "it's odd")"; '${dist}/o' read state; echo "$session/$agent"`,
+    ]);
+    expect(evaluated.stdout).toBe("idle\nit's odd/tester\n");
+    expect(await o(["env", "nobody"])).toMatchObject({
+      status: 1,
+      stderr: "o: no session nobody: o ls lists them\n",
+    });
+    expect((await o(["env", "it's odd", "nobody"])).status).toBe(1);
+  });
+
+  test("names of files lead to the agent, the session or the server", async () => {
+    const session = await server.create("agent=reviewer");
+    const at = { env: { session } };
+    expect(await ok(["read", "cfg"], at)).toContain("agent=reviewer\n");
+    expect(await ok(["read", "session:cfg"], at)).toContain("cwd=");
+    expect(await ok(["read", ":tools"], at)).toContain("shell\t");
+    expect(await ok(["read", "models"])).toContain("backend=script");
+    expect(await ok(["read", "version"])).toContain("protocol: 9P2000");
+    expect(await ok(["read", `s/${session}/state`])).toBe("idle\n");
+    await ok(["write", "plan", "one", "two"], at);
+    expect(await ok(["read", "plan"], at)).toBe("one two\n");
+    await ok(["write", "plan"], { ...at, stdin: "from\nstdin" });
+    expect(await ok(["read", "plan"], at)).toBe("from\nstdin");
+    await ok(["write", "session:ctl", "rename", "renamed"], at);
+    expect(await ok(["ls"])).toContain("renamed\treviewer\t");
+  });
+
+  test("prompt, wait, read: from arguments, from a pipe", async () => {
+    const at = inSession(await server.create());
+    await ok(["prompt", "please", "greet"], at);
+    await ok(["wait"], at);
+    expect(await ok(["read", "reply"], at)).toContain("Hello");
+    await ok(["prompt"], { ...at, stdin: "several\nlines\n" });
+    await ok(["wait"], at);
+    expect(await ok(["read", "prompt.prev"], at)).toBe("several\nlines\n");
+  });
+
+  test("ask prints the reply; without a session it works in this folder and leaves nothing", async () => {
+    const at = inSession(await server.create());
+    expect(await ok(["ask", "greet", "me"], at)).toContain("Hello");
+    const before = await ok(["ls"]);
+    expect(await ok(["ask"], { stdin: "pwd" })).toContain(`It is ${server.home.work}`);
+    expect(await ok(["ask", "/stop is what?"], at)).toContain("What?");
+    expect(await ok(["read", "prompt.prev"], at)).toBe("/stop is what?\n");
+    expect(await ok(["ls"])).toBe(before);
+  });
+
+  test("ask fails with the turn, says why, and leaves nothing either", async () => {
+    const before = await ok(["ls"]);
+    const { status, stdout, stderr } = await o(["ask", "fail"]);
+    expect(stderr).toMatch(/^o: the turn failed: .*no such model here/);
+    expect(stdout).toBe("");
+    expect(status).toBe(1);
+    expect(await ok(["ls"])).toBe(before);
+  });
+
+  test("ask fails when the turn is stopped, which o stop does", async () => {
+    const session = await server.create();
+    const asking = o(["ask", "slow"], inSession(session));
+    await until("the agent thinks", async () => (await server.read(`s/${session}/state`)) === "thinking\n");
+    await ok(["stop"], inSession(session));
+    expect(await asking).toEqual({ status: 1, stdout: "", stderr: "o: the turn was stopped\n" });
+  });
+
+  test("an interrupted ask takes its session with it", async () => {
+    const before = await ok(["ls"]);
+    const asking = Bun.spawn([...shell.filter(Boolean), join(dist, "o"), "ask", "slow"], {
+      env: server.home.env,
+      cwd: server.home.work,
+    });
+    await until("the agent thinks", async () => (await ok(["ls"])).includes("\tthinking\t"));
+    asking.kill("SIGTERM");
+    // The shell ends when what it waits for has; Ctrl-C reaches both.
+    await server.write(
+      `s/${
+        (await ok(["ls"]))
+          .split("\n")
+          .find((line) => line.includes("thinking"))!
+          .split("\t")[0]
+      }/ctl`,
+      "stop",
+    );
+    expect(await asking.exited).toBe(143);
+    expect(await ok(["ls"])).toBe(before);
+  });
+
+  test("tail follows the chat, without its markers or with them", async () => {
+    const session = await server.create();
+    const follow = (...args: string[]) => {
+      const child = Bun.spawn([...shell.filter(Boolean), join(dist, "o"), "tail", ...args], {
+        env: { ...server.home.env, session },
+        stderr: "ignore",
+      });
+      const seen = { text: "", child };
+      void (async () => {
+        for await (const chunk of child.stdout) seen.text += Buffer.from(chunk).toString();
+      })();
+      return seen;
+    };
+    const plain = follow();
+    const marked = follow("-a");
+    await server.ask(session, "greet");
+    await until("the answer is shown", () => plain.text.endsWith("greet\nHello\n [[[no marker\nthere.\n"));
+    await until("markers are shown", () =>
+      /\[\[\[user time=\S+\]\]\]\ngreet\n\[\[\[end\]\]\]\n/.test(marked.text),
+    );
+    expect(plain.text).not.toMatch(/^\[\[\[/m);
+    // They end with the session.
+    await ok(["kill", session]);
+    await Promise.all([plain.child.exited, marked.child.exited]);
+    expect(await ok(["ls"])).not.toContain(session);
+  });
+
+  test("readloop shows one change after the other", async () => {
+    const session = await server.create();
+    const child = Bun.spawn([...shell.filter(Boolean), join(dist, "o"), "readloop", "statewait"], {
+      env: { ...server.home.env, session },
+    });
+    let seen = "";
+    void (async () => {
+      for await (const chunk of child.stdout) seen += Buffer.from(chunk).toString();
+    })();
+    await until("it waits", async () => {
+      await server.ask(session, "greet");
+      return seen !== "";
+    });
+    seen = "";
+    await server.ask(session, "pwd");
+    await until("the agent's way through the turn was shown", () =>
+      seen.endsWith("calling: shell\nthinking\nidle\n"),
+    );
+    await ok(["kill", session]);
+    await child.exited;
+  });
+
+  test.each([
+    [["nonsense"], "o: no command nonsense: see o help\n"],
+    [["read"], "o: usage: o read FILE\n"],
+    [["read", "nonsense"], "o: no file is called nonsense: see o help, or give a path from session/ on\n"],
+    [["new", "name"], "o: expected KEY=VALUE, not name\n"],
+    [["tail", "-x"], "o: usage: o tail [-a]\n"],
+  ])("%j is wrong use", async (args, stderr) => {
+    expect(await o(args, inSession("x"))).toEqual({ status: 2, stdout: "", stderr });
+  });
+
+  test("without a session it says how to name one", async () => {
+    const { status, stderr } = await o(["read", "state"]);
+    expect(stderr).toContain('eval "$(o env SESSION)"');
+    expect(status).toBe(1);
+    expect(await o(["read", "state"], inSession("nobody"))).toMatchObject({ status: 1, stdout: "" });
+  });
+
+  test("help and version", async () => {
+    expect(await ok(["help"])).toStartWith("usage: o COMMAND");
+    expect(await ok(["--help"])).toBe(await ok(["help"]));
+    expect(await ok(["--version"])).toMatch(/^ollie-9p \d/);
+    expect(await o([])).toMatchObject({ status: 2, stdout: "" });
+  });
+
+  test("ollie-9p is found beside it, beside what it is a link to, and on the PATH; else that is said", async () => {
+    const home = new Home();
+    const argv = (path: string) => [...shell.filter(Boolean), path, "--version"];
+    const path = { env: { PATH: "/usr/bin:/bin" } };
+    symlinkSync(join(dist, "o"), join(home.home, "link"));
+    expect((await home.run(argv(join(home.home, "link")), path)).stdout).toMatch(/^ollie-9p \d/);
+    copyFileSync(join(dist, "o"), join(home.home, "copy"));
+    expect((await home.run(argv(join(home.home, "copy")))).stdout).toMatch(/^ollie-9p \d/);
+    expect(await home.run(argv(join(home.home, "copy")), path)).toEqual({
+      status: 1,
+      stdout: "",
+      stderr: "o: ollie-9p is neither beside this script nor on the PATH\n",
+    });
+    home.remove();
+  });
+});
