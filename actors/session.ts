@@ -1,7 +1,7 @@
 /**
  * A session: the parent of its agents. A root actor of its own, since thousands of children under one parent cost quadratic time.
  */
-import { type ActorRefFrom, enqueueActions, setup } from "xstate";
+import { type ActorRefFrom, type ErrorActorEvent, enqueueActions, setup } from "xstate";
 import { type AgentWork, agentMachine } from "./agent.ts";
 
 export const sessionMachine = setup({
@@ -10,7 +10,8 @@ export const sessionMachine = setup({
       | { type: "ADD"; id: string; work: AgentWork }
       | { type: "REMOVE"; id: string }
       | { type: "STOP" }
-      | { type: "KILL" },
+      | { type: "KILL" }
+      | ErrorActorEvent,
   },
   actors: { agent: agentMachine },
   actions: {
@@ -36,6 +37,8 @@ export const sessionMachine = setup({
         REMOVE: { actions: "remove agent" },
         STOP: { actions: "tell agents" },
         KILL: { target: "closed", actions: "tell agents" },
+        // Without a transition for it, an agent that broke would break its session and with it all the others.
+        "xstate.error.actor.*": {},
       },
     },
     closed: { type: "final" },

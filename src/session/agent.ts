@@ -1,11 +1,12 @@
 /** A live agent: an actor, its store, and the views and verbs that the tree shows of them. */
+import type { SnapshotFrom } from "xstate";
 import { type AgentRef, agentMachine } from "../../actors/agent.ts";
 import { machineJson, machineMermaid, snapshotJson, stateLine } from "../../actors/view.ts";
-import { Fault } from "../fault.ts";
+import { Fault, toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { Waiting } from "../store/records.ts";
-import { Turn } from "../turn/turn.ts";
+import { Turns } from "../turn/turns.ts";
 import { Host } from "./host.ts";
 import type { Keys, LiveAgent, Stamp, Topic } from "./live.ts";
 import { checkedSettings, Profile } from "./profile.ts";
@@ -20,7 +21,7 @@ import { StateWatch } from "./watch.ts";
 
 export class Agent implements LiveAgent {
   readonly qid: number;
-  readonly turn: Turn;
+  readonly turns: Turns;
   readonly profile: Profile;
   readonly toolbox: Toolbox;
   readonly #services: Services;
@@ -42,7 +43,7 @@ export class Agent implements LiveAgent {
     this.profile = new Profile(store, services, () => session.cwd);
     this.toolbox = new Toolbox(store, services, this.profile);
     this.#host = new Host(this, services);
-    this.turn = new Turn(this.#host);
+    this.turns = new Turns(this.#host);
   }
 
   get name(): string {
@@ -67,15 +68,42 @@ export class Agent implements LiveAgent {
 
   // The actor.
 
-  /** Called once, when the session's actor has spawned this agent's. */
-  attach(ref: AgentRef): void {
+  /** Called once. Goes on with what was submitted before a restart. */
+  start(): void {
+    this.#attach(this.session.spawn(this));
+    this.#actor().send({ type: "RESUME" });
+  }
+
+  #attach(ref: AgentRef): void {
     this.#ref = ref;
-    ref.subscribe((snapshot) => {
-      if (!this.#state.set(stateLine(snapshot))) return;
-      this.touch("state");
-      this.#state.tell();
+    ref.subscribe({
+      next: (snapshot) => this.#show(snapshot),
+      error: (error) => void this.#replace(ref, error),
     });
-    ref.send({ type: "RESUME" });
+    this.#show(ref.getSnapshot());
+  }
+
+  #show(snapshot: SnapshotFrom<typeof agentMachine>): void {
+    if (!this.#state.set(stateLine(snapshot))) return;
+    this.touch("state");
+    this.#state.tell();
+  }
+
+  /** A machine that throws, which only a mistake in ollie makes it do, is over. With another one the agent loses no more than the turn. */
+  async #replace(broken: AgentRef, error: unknown): Promise<void> {
+    const { log } = this.#services;
+    log.error({ err: error, session: this.session.name, agent: this.name }, "an agent's machine broke");
+    const { children } = broken.getSnapshot();
+    for (const call of Object.values(children)) call?.send({ type: "STOP" });
+    const reason = `ollie made a mistake (${toFault(error).message}); its log tells more`;
+    const ended = await this.turns.close({ how: "failed", reason }).then(
+      () => true,
+      () => false,
+    );
+    if (this.#removed) return;
+    this.#attach(this.session.spawn(this));
+    // Each round has used up a waiting text: this comes to an end even where every machine breaks.
+    if (ended) this.#actor().send({ type: "RESUME" });
   }
 
   #actor(): AgentRef {
@@ -146,8 +174,9 @@ export class Agent implements LiveAgent {
     try {
       await this.store.sync();
     } catch (error) {
+      this.#alive();
       // Whoever wrote it is told that it failed, and may write it again: it must not run as well.
-      this.store.append({ t: "dequeue", id });
+      this.store.appendOrOwe({ t: "dequeue", id });
       throw error;
     }
     this.#alive();
@@ -163,7 +192,7 @@ export class Agent implements LiveAgent {
 
   /** The server ends: interrupts the turn and begins no other. Resolves when all of it is on disk. */
   halt(): Promise<void> {
-    this.turn.halt();
+    this.turns.halt();
     if (!this.busy) return Promise.resolve();
     this.stop();
     return new Promise((resolve) => {
@@ -330,7 +359,7 @@ export class Agent implements LiveAgent {
   /** The actor is gone; whoever waits for this agent learns that it will not come back. */
   end(): void {
     this.#removed = true;
-    this.turn.dispose();
+    this.turns.dispose();
     this.#state.tell();
   }
 }

@@ -1,14 +1,11 @@
 /** What an agent lends to its turns. */
-import type { Logger } from "pino";
-import type { Backend, Usage } from "../backends/backend.ts";
 import type { AgentStore } from "../store/agent-store.ts";
-import type { CallContext, Tool, ToolRegistry } from "../tools/tool.ts";
+import type { CallContext, Tool } from "../tools/tool.ts";
 import { systemPrompt } from "../turn/context.ts";
 import type { Gate } from "../turn/gate.ts";
 import type { AgentSettings, TurnHost } from "../turn/host.ts";
 import type { Agent } from "./agent.ts";
 import type { Topic } from "./live.ts";
-import type { Counters } from "./metrics.ts";
 import type { Services } from "./services.ts";
 
 export class Host implements TurnHost {
@@ -25,24 +22,12 @@ export class Host implements TurnHost {
     return this.agent.store;
   }
 
-  get registry(): ToolRegistry {
-    return this.services.registry;
-  }
-
   get gate(): Gate {
     return this.agent.session.gate;
   }
 
-  get log(): Logger {
-    return this.services.log;
-  }
-
   settings(): AgentSettings {
     return this.agent.profile.settings();
-  }
-
-  backend(name: string): Backend {
-    return this.services.backend(name);
   }
 
   loadedTools(): Tool[] {
@@ -74,23 +59,7 @@ export class Host implements TurnHost {
     };
   }
 
-  retryDelay(error: unknown, attempt: number): number | undefined {
-    return this.services.retryDelay(error, attempt);
-  }
-
-  whyNot(error: unknown, attempt: number): string | undefined {
-    return this.services.whyNot(error, attempt);
-  }
-
-  costOf(usage: Usage, backend: string, model: string): number | undefined {
-    return this.services.costOf(usage, backend, model);
-  }
-
   touch(...topics: Topic[]): void {
     this.agent.touch(...topics);
-  }
-
-  count(what: keyof Counters, n = 1): void {
-    this.services.counters[what] += n;
   }
 }

@@ -138,7 +138,8 @@ export class Runtime implements LiveRuntime {
   }
 
   forget(session: Session): void {
-    this.#sessions.delete(session.name);
+    // Looked for by itself: its name may just be changing.
+    for (const [name, one] of this.#sessions) if (one === session) this.#sessions.delete(name);
     this.#sorted = undefined;
     this.#stamps.touch("children");
   }
@@ -147,7 +148,6 @@ export class Runtime implements LiveRuntime {
   async close(limit: number): Promise<void> {
     const agents = this.sessions().flatMap((session) => session.agents());
     await Promise.race([Promise.all(agents.map((agent) => agent.halt())), Bun.sleep(limit)]);
-    this.store.release();
   }
 }
 

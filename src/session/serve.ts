@@ -2,8 +2,7 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { BackendRegistry } from "../backends/registry.ts";
-import { retryDelay, whyNot } from "../backends/retry.ts";
-import { costOf } from "../backends/usage.ts";
+import { retryDelay } from "../backends/retry.ts";
 import { type AgentConfig, listAgents, loadAgent } from "../config/agents.ts";
 import type { Config } from "../config/config.ts";
 import { listSkills } from "../config/skills.ts";
@@ -178,8 +177,6 @@ class Current {
       knownModels: (backend) => self.#backends.modelsOf(backend),
       knownWindow: (backend, model) => self.#backends.knownWindow(backend, model),
       retryDelay,
-      whyNot,
-      costOf,
       nextQid: () => {
         qid += qidBlock;
         return qid;

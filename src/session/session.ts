@@ -54,10 +54,15 @@ export class Session implements LiveSession {
   #adopt(store: AgentStore): Agent {
     const agent = new Agent(this, store, this.#services);
     this.#agents.push(agent);
-    const id = actorId(agent);
-    this.#actor.send({ type: "ADD", id, work: agent.turn });
-    agent.attach(this.#actor.getSnapshot().children[id] as AgentRef);
+    agent.start();
     return agent;
+  }
+
+  /** Starts the actor of an agent, also in the place of one that broke. */
+  spawn(agent: Agent): AgentRef {
+    const id = actorId(agent);
+    this.#actor.send({ type: "ADD", id, work: agent.turns });
+    return this.#actor.getSnapshot().children[id] as AgentRef;
   }
 
   get name(): string {

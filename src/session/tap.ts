@@ -17,6 +17,5 @@ export function tap(session: Session): (event: InspectionEvent) => void {
     const isCall = ref.id.startsWith("call:");
     const owner = session.agentByActor(isCall ? ref._parent!.id : ref.id);
     owner?.trace.add({ actor: isCall ? ref.id : "agent", event: inspected.event.type, from: from ?? "", to });
-    owner?.touch("state");
   };
 }

@@ -113,6 +113,16 @@ export class AgentStore {
   }
 
   /**
+   * Like `append`, for what has happened whatever the disk says to it: what it refuses is kept and written before the next record.
+   * Returns why it is not written yet.
+   */
+  appendOrOwe(record: NewRecord): Fault | undefined {
+    const { record: stamped, place, fault } = this.#journal.appendOrOwe(record);
+    fold(this.#state, stamped, place);
+    return fault;
+  }
+
+  /**
    * Begins a turn with a text that waits: journalled first, then shown in chat. Throws a Fault, and then nothing has changed, where the
    * disk refuses the record or still owes chat something, since `offset` could not be foretold.
    */
@@ -203,9 +213,7 @@ export class AgentStore {
     const { running } = this.#state;
     if (!running) return;
     this.chat.block("info", {}, `Interrupted: ${interruption}.`);
-    const end = { t: "end", turn: running.id, how: "interrupted", reason: interruption } as const;
-    const { record, place } = this.#journal.appendOrOwe(end);
-    fold(this.#state, record, place);
+    this.appendOrOwe({ t: "end", turn: running.id, how: "interrupted", reason: interruption });
     report.push(`${this.folder}: the turn that ran at the end of the last server is closed as interrupted`);
   }
 }

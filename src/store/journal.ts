@@ -37,22 +37,23 @@ export class Journal {
     return this.#written(line, this.#good - line.bytes - 1);
   }
 
-  /** Like `append`, but where the disk refuses, the line is kept and written before the next one. */
-  appendOrOwe(record: NewRecord): Written {
+  /** Like `append`, but where the disk refuses (`fault` says why), the line is kept and written before the next one. */
+  appendOrOwe(record: NewRecord): Written & { fault?: Fault } {
     const line = prepare(record);
     const at = this.#good + Buffer.byteLength(this.#owed);
-    this.owe(`${line.text}\n`);
-    return this.#written(line, at);
+    const fault = this.owe(`${line.text}\n`);
+    return { ...this.#written(line, at), fault };
   }
 
-  /** Text that must come before the next line; written now if the disk takes it. */
-  owe(text: string): void {
+  /** Text that must come before the next line; written now if the disk takes it. Returns why it did not. */
+  owe(text: string): Fault | undefined {
     this.#owed += text;
     try {
       this.#write(this.#owed);
       this.#owed = "";
-    } catch {
+    } catch (error) {
       // The next append tries again, and tells its caller.
+      return toFault(error);
     }
   }
 

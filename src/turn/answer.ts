@@ -3,6 +3,14 @@ import type { BlockHandle, ChatLog } from "../store/chat.ts";
 
 type Kind = "assistant" | "reasoning";
 
+/** What chat holds of an answer. */
+export interface Shown {
+  text: string;
+  reasoning: string;
+}
+
+export const nothingShown: Shown = { text: "", reasoning: "" };
+
 /** One kind of text of an answer that may be streamed more than once: what an earlier, broken try has shown already is not shown again. */
 class Strand {
   text = "";
@@ -29,15 +37,16 @@ export class AnswerWriter {
   readonly #strands: Record<Kind, Strand>;
   #open?: { kind: Kind; block: BlockHandle };
 
-  /** `shown`: what earlier tries of the same request have put into chat. */
+  /**
+   * @param onShow called whenever chat has grown
+   * @param shown what earlier tries of the same request have put into chat
+   */
   constructor(
     readonly chat: ChatLog,
-    shown?: { text: string; reasoning: string },
+    readonly onShow: () => void,
+    shown: Shown = nothingShown,
   ) {
-    this.#strands = {
-      assistant: new Strand(shown?.text ?? ""),
-      reasoning: new Strand(shown?.reasoning ?? ""),
-    };
+    this.#strands = { assistant: new Strand(shown.text), reasoning: new Strand(shown.reasoning) };
   }
 
   get text(): string {
@@ -48,10 +57,6 @@ export class AnswerWriter {
     return this.#strands.reasoning.text;
   }
 
-  get begun(): boolean {
-    return this.text !== "" || this.reasoning !== "";
-  }
-
   write(kind: Kind, delta: string): void {
     const show = this.#strands[kind].take(delta);
     if (show === "") return;
@@ -60,6 +65,7 @@ export class AnswerWriter {
       this.#open = { kind, block: this.chat.open(kind, {}) };
     }
     this.#open.block.append(show);
+    this.onShow();
   }
 
   close(): void {

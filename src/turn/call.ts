@@ -3,7 +3,6 @@ import type { ModelCall } from "../backends/backend.ts";
 import { toFault } from "../fault.ts";
 import type { BlockHandle } from "../store/chat.ts";
 import { callTool } from "../tools/dispatch.ts";
-import { prepare } from "../tools/prepare.ts";
 import type { CallOutcome, Concurrency, Prepared } from "../tools/tool.ts";
 import type { TurnHost } from "./host.ts";
 
@@ -13,48 +12,50 @@ export class Call {
   readonly args: string;
   readonly concurrency: Concurrency;
   outcome?: CallOutcome;
-  readonly #prepared: Prepared;
   #leave?: () => void;
+  /** Nobody waits for it any more. */
+  #over = false;
   #block?: BlockHandle;
-  #shown = false;
+  /** What the block shows so far. */
+  #shown: "nothing" | "whole lines" | "a begun line" = "nothing";
 
-  /** `mayRun` is false where the answer was cut: then the call gets a refusal as its result. Writes the call block. */
+  /** Writes the call block. */
   constructor(
     readonly host: TurnHost,
     call: ModelCall,
-    mayRun: boolean,
+    readonly prepared: Prepared,
   ) {
     this.id = call.id;
     this.name = call.name;
     this.args = call.args;
-    this.#prepared = mayRun ? prepare(call, host.loadedTools()) : { ok: false, text: cutOff };
-    this.concurrency = this.#prepared.ok ? this.#prepared.tool.concurrency : "read";
+    this.concurrency = prepared.ok ? prepared.tool.concurrency : "read";
     host.store.chat.block("call", { name: this.name, id: this.id }, this.args);
   }
 
   /** Waits until the session lets the call in. */
   async admit(): Promise<void> {
     const leave = await this.host.gate.enter(this.concurrency === "exclusive");
-    // Settled while it stood in line: whoever stopped it will not come back for the place.
-    if (this.outcome) leave();
+    // Given up while it stood in line: nobody will come back for the place.
+    if (this.#over) leave();
     else this.#leave = leave;
   }
 
   /** Runs the call. Aborting `signal` ends its processes; what was printed so far is still returned. Never throws. */
   async execute(signal: AbortSignal): Promise<CallOutcome> {
-    if (!this.#prepared.ok) return { ok: false, how: "refused", text: this.#prepared.text };
-    this.#block = this.#open();
+    if (!this.prepared.ok) return { ok: false, how: "refused", text: this.prepared.text };
+    const { store, services } = this.host;
     try {
-      this.host.store.append({ t: "call", id: this.id });
-      await this.host.store.sync();
+      this.#block = this.#open();
+      store.append({ t: "call", id: this.id });
+      await store.sync();
       if (signal.aborted)
         return { ok: false, how: "cancelled", text: "Cancelled by the user before it ran." };
-      this.host.count("toolCalls");
-      return await callTool(this.#prepared, this.host.callContext(), this.id, signal, (text) =>
+      services.counters.toolCalls++;
+      return await callTool(this.prepared, this.host.callContext(), this.id, signal, (text) =>
         this.#show(text),
       );
     } catch (error) {
-      this.host.log.error({ err: error, tool: this.name }, "tool call failed");
+      if (!signal.aborted) services.log.error({ err: error, tool: this.name }, "tool call failed");
       return { ok: false, how: "failed", text: `The call could not be run: ${toFault(error).message}` };
     }
   }
@@ -64,13 +65,16 @@ export class Call {
     this.release();
     const block = this.#block ?? this.#open();
     // What was streamed stands there already; of the result only its last line, the status, is news.
-    block.append(this.#shown ? outcome.text.slice(outcome.text.lastIndexOf("\n") + 1) : outcome.text);
+    const status = outcome.text.slice(outcome.text.lastIndexOf("\n") + 1);
+    if (this.#shown === "nothing") block.append(outcome.text);
+    else block.append(this.#shown === "a begun line" ? `\n${status}` : status);
     block.close();
     this.host.touch("chat");
   }
 
-  /** Gives the session's place back. */
+  /** Gives the session's place back, also one that is still to come. */
   release(): void {
+    this.#over = true;
     this.#leave?.();
     this.#leave = undefined;
   }
@@ -81,11 +85,8 @@ export class Call {
 
   #show(text: string): void {
     if (this.outcome || text === "") return;
-    this.#shown = true;
+    this.#shown = text.endsWith("\n") ? "whole lines" : "a begun line";
     this.#block?.append(text);
     this.host.touch("chat");
   }
 }
-
-const cutOff =
-  "The answer was cut off at the token limit before this call was complete, so it was not run. Go on in smaller steps.";

@@ -1,6 +1,6 @@
-/** What a turn needs from the agent it belongs to. Implemented by `src/session/host.ts`. */
+/** What a turn needs: of the agent it belongs to, and of the server. */
 import type { Logger } from "pino";
-import type { Backend, Generation, Usage } from "../backends/backend.ts";
+import type { Backend, Generation } from "../backends/backend.ts";
 import type { Topic } from "../session/live.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { CallContext, Tool, ToolRegistry } from "../tools/tool.ts";
@@ -18,24 +18,27 @@ export interface AgentSettings {
   params: Generation;
 }
 
+/** What turns share with all others of the server. */
+export interface TurnServices {
+  readonly log: Logger;
+  readonly registry: ToolRegistry;
+  readonly counters: Record<"turns" | "requests" | "toolCalls" | "tokensIn" | "tokensOut", number>;
+  /** @throws Fault that lists the backends there are, or says what is missing */
+  backend(name: string): Backend;
+  /** Milliseconds until a failed request may be sent again, or undefined: give up. */
+  retryDelay(error: unknown, attempt: number): number | undefined;
+}
+
+/** Implemented by `src/session/host.ts`. */
 export interface TurnHost {
+  readonly services: TurnServices;
   readonly name: string;
   readonly store: AgentStore;
-  readonly registry: ToolRegistry;
   readonly gate: Gate;
-  readonly log: Logger;
   settings(): AgentSettings;
-  backend(name: string): Backend;
   /** The loaded tools that exist on this host, sorted by name. */
   loadedTools(): Tool[];
   systemPrompt(): Promise<string>;
   callContext(): CallContext;
-  /** Milliseconds until a failed request may be sent again, or undefined: give up. */
-  retryDelay(error: unknown, attempt: number): number | undefined;
-  /** Why an error that looks as if it would pass is not waited for. */
-  whyNot(error: unknown, attempt: number): string | undefined;
-  /** USD, or undefined where no price is known. */
-  costOf(usage: Usage, backend: string, model: string): number | undefined;
   touch(...topics: Topic[]): void;
-  count(what: "turns" | "requests" | "toolCalls" | "tokensIn" | "tokensOut", n?: number): void;
 }

@@ -1,10 +1,10 @@
-/** The agent machine with its actors: what `actors/agent.ts` only names, done by Turn and Call. */
+/** The agent machine with its actors: what `actors/agent.ts` only names, done by Turns and Call. */
 import { type CallbackActorLogic, fromCallback, fromPromise } from "xstate";
 import { type AgentWork, type Answer, agentMachine, type TurnEnd } from "../../actors/agent.ts";
 import { sessionMachine } from "../../actors/session.ts";
 import { toolcallMachine } from "../../actors/toolcall.ts";
 import type { Call } from "./call.ts";
-import type { Turn } from "./turn.ts";
+import type { Turns } from "./turns.ts";
 
 const execute: CallbackActorLogic<{ type: "STOP" }, { work: unknown }> = fromCallback(
   ({ input, sendBack, receive }) => {
@@ -23,17 +23,17 @@ const liveToolcall = toolcallMachine.provide({
 });
 
 type Input = { work: AgentWork };
-const turnOf = (input: Input): Turn => input.work as Turn;
+const turnsOf = (input: Input): Turns => input.work as Turns;
 
 export const liveAgent = agentMachine.provide({
   actors: {
     toolcall: liveToolcall,
-    openTurn: fromPromise<void, Input>(({ input }) => turnOf(input).open()),
+    openTurn: fromPromise<void, Input>(({ input }) => turnsOf(input).open()),
     askModel: fromPromise<Answer, Input & { attempt: number }>(({ input, signal }) =>
-      turnOf(input).ask(input.attempt, signal),
+      turnsOf(input).ask(input.attempt, signal),
     ),
     closeTurn: fromPromise<void, Input & { end: { how: TurnEnd; reason?: string } }>(({ input }) =>
-      turnOf(input).close(input.end),
+      turnsOf(input).close(input.end),
     ),
   },
 });

@@ -1,9 +1,25 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { BackendError, type ModelEvent } from "../../src/backends/backend.ts";
+import { BackendError } from "../../src/backends/backend.ts";
 import { Fault } from "../../src/fault.ts";
-import { answers, blocks, call, chat, finish, idle, type Model, say, think, until, World } from "./world.ts";
+import {
+  answers,
+  blocks,
+  breaking,
+  broken,
+  call,
+  chat,
+  finish,
+  hanging,
+  idle,
+  type Model,
+  say,
+  sequence,
+  think,
+  until,
+  World,
+} from "./world.ts";
 
 let world: World;
 afterEach(() => world.remove());
@@ -11,29 +27,6 @@ afterEach(() => world.remove());
 async function open(model?: Model) {
   world = await World.open(model);
   return world.agent();
-}
-
-const broken = (text = "reset") => new BackendError(new Fault("io", text), { retryable: true });
-
-/** Streams some events, then breaks. */
-function breaking(events: ModelEvent[]): Model {
-  return async function* () {
-    yield* events;
-    throw broken();
-  };
-}
-
-/** Uses the models one after another. */
-function sequence(...models: Model[]): Model {
-  return (request, signal) => (models.length > 1 ? models.shift()! : models[0]!)(request, signal);
-}
-
-/** Streams some events, then says nothing until it is told to stop. */
-function hanging(events: ModelEvent[]): Model {
-  return async function* (_, signal) {
-    yield* events;
-    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-  };
 }
 
 describe("a turn", () => {

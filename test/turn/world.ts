@@ -3,9 +3,13 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
-import type { Backend, ModelEvent, ModelRequest } from "../../src/backends/backend.ts";
-import { retryDelay, whyNot } from "../../src/backends/retry.ts";
-import { costOf } from "../../src/backends/usage.ts";
+import {
+  type Backend,
+  BackendError,
+  type ModelEvent,
+  type ModelRequest,
+} from "../../src/backends/backend.ts";
+import { retryDelay } from "../../src/backends/retry.ts";
 import type { AgentConfig } from "../../src/config/agents.ts";
 import { Fault } from "../../src/fault.ts";
 import type { Agent } from "../../src/session/agent.ts";
@@ -35,14 +39,40 @@ export function answers(...turns: (ModelEvent[] | Error)[]): Model {
   };
 }
 
+export const broken = (text = "reset") => new BackendError(new Fault("io", text), { retryable: true });
+
+/** Streams some events, then breaks. */
+export function breaking(events: ModelEvent[]): Model {
+  return async function* () {
+    yield* events;
+    throw broken();
+  };
+}
+
+/** Uses the models one after another. */
+export function sequence(...models: Model[]): Model {
+  return (request, signal) => (models.length > 1 ? models.shift()! : models[0]!)(request, signal);
+}
+
+/** Streams some events, then says nothing until it is told to stop. */
+export function hanging(events: ModelEvent[]): Model {
+  return async function* (_, signal) {
+    yield* events;
+    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  };
+}
+
 export class World {
   readonly folder = mkdtempSync(join(tmpdir(), "ollie-turn-"));
   readonly cwd = join(this.folder, "cwd");
   readonly toolsFolder = join(this.folder, "tools");
   readonly requests: ModelRequest[] = [];
   model: Model = answers();
-  config: Partial<AgentConfig> = {};
+  /** What is wrong with it, where it is a Fault. */
+  config: Partial<AgentConfig> | Fault = {};
+  backend: Backend | Fault = this.#fakeBackend();
   runtime!: Runtime;
+  #store!: Store;
 
   constructor() {
     mkdirSync(this.cwd);
@@ -68,17 +98,7 @@ export class World {
   /** What a start of the server does; also again after `stop`. */
   async start(): Promise<string[]> {
     const { store, report } = await Store.open(join(this.folder, "state"));
-    const requests = this.requests;
-    const backend: Backend = {
-      name: "fake",
-      defaultModel: "fake-1",
-      stream: (request, signal) => {
-        requests.push(structuredClone(request));
-        return this.model(request, signal);
-      },
-      models: async () => [{ id: "fake-1" }],
-      window: async () => 1000,
-    };
+    this.#store = store;
     let qid = 0;
     this.runtime = new Runtime(
       store,
@@ -95,15 +115,14 @@ export class World {
         agentConfig: (name) => this.#agentConfig(name),
         backend: (name) => {
           if (name !== "fake") throw new Fault("missing", `no backend ${name}; there is fake`);
-          return backend;
+          if (this.backend instanceof Fault) throw this.backend;
+          return this.backend;
         },
         defaultBackend: () => "fake",
         defaultModel: () => undefined,
         knownModels: () => "fake-1\n",
         knownWindow: () => 1000,
         retryDelay: (error, attempt) => (retryDelay(error, attempt) === undefined ? undefined : 5),
-        whyNot,
-        costOf,
         nextQid: () => (qid += qidBlock),
       },
       {
@@ -119,7 +138,21 @@ export class World {
     return [...report, ...(await this.runtime.restore())];
   }
 
+  #fakeBackend(): Backend {
+    return {
+      name: "fake",
+      defaultModel: "fake-1",
+      stream: (request, signal) => {
+        this.requests.push(structuredClone(request));
+        return this.model(request, signal);
+      },
+      models: async () => [{ id: "fake-1" }],
+      window: async () => 1000,
+    };
+  }
+
   #agentConfig(name: string): AgentConfig {
+    if (this.config instanceof Fault) throw this.config;
     if (name !== "default" && name !== "other")
       throw new Fault("missing", `no agent ${name}: there are default, other`);
     const registry = createRegistry(this.toolsFolder);
@@ -144,6 +177,7 @@ export class World {
   /** What a clean end of the server does. */
   async stop(): Promise<void> {
     await this.runtime.close(5000);
+    await this.#store.release();
   }
 
   async remove(): Promise<void> {
