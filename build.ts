@@ -152,7 +152,13 @@ async function compile(
     // What a command does not use is not loaded: a start costs the size of what runs.
     splitting: true,
     sourcemap: "linked",
-    define: { OLLIE_BUILD: JSON.stringify(build), OLLIE_DATA: JSON.stringify(data()) },
+    define: {
+      OLLIE_BUILD: JSON.stringify(build),
+      OLLIE_DATA: JSON.stringify(data()),
+      // Packages in CommonJS would have the folder they were built in as theirs.
+      __dirname: '"/"',
+      __filename: '"/"',
+    },
     compile: {
       ...(target && { target: targets[target].bun, executablePath: runtime(target) }),
       outfile: join(folder, program),

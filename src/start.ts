@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { ChatPrinter } from "./cli/client/chat-printer.ts";
-import type { Client } from "./ninep/client.ts";
+import type { Client, Fid } from "./ninep/client.ts";
 import { dial } from "./ninep/dial.ts";
 
 const session = "main";
@@ -71,22 +71,26 @@ async function showOneTurn(address: string): Promise<void> {
   const index = (await client.readText("session/idx")).split("\n").map((line) => line.split("\t"));
   const [, agent, , backend] = index.find(([name]) => name === session)!;
   const place = `session/${session}/agent/${agent}`;
-  const states = await client.openFile(`${place}/statewait`);
   const chat = new ChatPrinter(await client.openFile(`${place}/chat`));
   await chat.skip();
+  const states = showStates(await client.openFile(`${place}/statewait`), chat);
   // The rehearsal runs commands; a model understands a question.
   const prompt = backend === "script" ? "$ ls\n" : "What is in this folder? Two sentences will do.\n";
   await client.writeFile(`${place}/prompt`, prompt);
   const timer = setInterval(() => void chat.print(), 50);
+  await states;
+  clearInterval(timer);
+  client.close();
+  howToGoOn();
+}
+
+/** Shows every change of the state, and at the end of the turn all of the chat. */
+async function showStates(statewait: Fid, chat: ChatPrinter): Promise<void> {
   for (let state = ""; state !== "idle"; ) {
-    state = (await states.read(0)).toString().trim();
+    state = (await statewait.read(0)).toString().trim();
     await chat.print();
     process.stdout.write(`[${state}]\n`);
   }
-  clearInterval(timer);
-  await chat.print();
-  client.close();
-  howToGoOn();
 }
 
 async function ensureSession(client: Client): Promise<void> {

@@ -18,9 +18,13 @@ export class Terminal {
   ): Promise<Terminal> {
     // The socket's path must be short, and another tmux within this terminal must not find this one.
     const folder = mkdtempSync(join(tmpdir(), "ollie-tmux-"));
-    const terminal = new Terminal({ ...env, TERM: "xterm-256color", TMUX_TMPDIR: folder }, folder);
+    const terminal = new Terminal(
+      { ...env, PATH: process.env.PATH!, TERM: "xterm-256color", TMUX_TMPDIR: folder },
+      folder,
+    );
     const { columns, rows } = size;
-    const shell = "exec env -u TMUX -u TMUX_PANE PS1='ready> ' dash";
+    // The terminal's own tmux need not be on the PATH of what runs in it.
+    const shell = `exec env -u TMUX -u TMUX_PANE PATH='${env.PATH}' PS1='ready> ' '${Bun.which("dash")}'`;
     succeeded(
       await terminal.tmux("new-session", "-d", "-x", `${columns}`, "-y", `${rows}`, "-c", cwd, shell),
     );

@@ -1,0 +1,209 @@
+/** What `build.ts` makes: the same everywhere, of its own folder only, and for other machines. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { createHash } from "node:crypto";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build, dist, Home, run, startServer, succeeded } from "./harness.ts";
+
+setDefaultTimeout(300_000);
+
+const top = join(import.meta.dir, "../..");
+const environment = { PATH: process.env.PATH!, HOME: process.env.HOME ?? "/" };
+const folder = mkdtempSync(join(tmpdir(), "ollie-build-"));
+beforeAll(build);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const sha256 = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
+
+/** A copy of what the build reads, without git. */
+function checkout(path: string): string {
+  mkdirSync(path, { recursive: true });
+  for (const name of [
+    "build.ts",
+    "package.json",
+    "package-lock.json",
+    "tsconfig.json",
+    "src",
+    "actors",
+    "data",
+  ]) {
+    cpSync(join(top, name), join(path, name), { recursive: true });
+  }
+  // Only what is bundled; the tools of the build are hundreds of megabytes.
+  const { packages } = JSON.parse(readFileSync(join(top, "package-lock.json"), "utf8")) as {
+    packages: Record<string, { dev?: boolean }>;
+  };
+  for (const [name, { dev }] of Object.entries(packages)) {
+    if (name !== "" && !dev && existsSync(join(top, name)))
+      cpSync(join(top, name), join(path, name), { recursive: true });
+  }
+  return path;
+}
+
+const buildIn = (path: string, ...args: string[]) =>
+  run([process.execPath, "build.ts", ...args], environment, { cwd: path });
+
+describe("the build", () => {
+  test("gives the same bytes in any folder, with their sums, and names no folder in them", async () => {
+    const one = checkout(join(folder, "one"));
+    const two = join(folder, "a/much/longer/path/two");
+    cpSync(one, two, { recursive: true });
+    for (const path of [one, two]) succeeded(await buildIn(path));
+    const sums = readFileSync(join(one, "dist/SHA256SUMS"), "utf8");
+    expect(readFileSync(join(two, "dist/SHA256SUMS"), "utf8")).toBe(sums);
+    expect(sums).toBe(
+      ["olliesrv", "ollie-9p", "o"].map((name) => `${sha256(join(one, "dist", name))}  ${name}\n`).join(""),
+    );
+    for (const name of ["olliesrv", "ollie-9p"]) {
+      const program = readFileSync(join(one, "dist", name));
+      expect(program.includes(folder)).toBe(false);
+      expect(program.includes(top)).toBe(false);
+    }
+    expect(readdirSync(join(one, "dist")).sort()).toEqual([
+      ".inputs",
+      "SHA256SUMS",
+      "o",
+      "ollie-9p",
+      "olliesrv",
+    ]);
+    expect((await run([join(one, "dist/olliesrv"), "--version"], environment)).stdout).toMatch(
+      /^olliesrv \S+ \(unknown\)\n$/,
+    );
+  });
+
+  test("does nothing while nothing has changed, and something once it has", async () => {
+    const path = join(folder, "one");
+    const made = () => statSync(join(path, "dist/olliesrv")).ino;
+    const before = made();
+    succeeded(await buildIn(path));
+    expect(made()).toBe(before);
+    writeFileSync(join(path, "data/prompts/another.md"), "Another.\n");
+    succeeded(await buildIn(path));
+    expect(made()).not.toBe(before);
+  });
+
+  test("a build that fails leaves the last programs and says where the mistake is", async () => {
+    const path = join(folder, "one");
+    const before = sha256(join(path, "dist/olliesrv"));
+    writeFileSync(join(path, "src/olliesrv.ts"), 'import "./nowhere.ts";\n');
+    const { status, stderr } = await buildIn(path);
+    expect(status).toBe(1);
+    expect(stderr).toContain("nowhere.ts");
+    expect(sha256(join(path, "dist/olliesrv"))).toBe(before);
+    expect(readdirSync(join(path, "dist")).sort()).toEqual([
+      ".inputs",
+      "SHA256SUMS",
+      "o",
+      "ollie-9p",
+      "olliesrv",
+    ]);
+  });
+
+  test("an unknown target is named, with those there are", async () => {
+    const { status, stderr } = await buildIn(top, "--target", "plan9-mips");
+    expect(stderr).toBe(
+      "build: unknown target plan9-mips: there are linux-x64, linux-arm64, linux-x64-musl\n",
+    );
+    expect(status).toBe(1);
+  });
+
+  test("the programs need no library that an old glibc has not", () => {
+    for (const name of ["olliesrv", "ollie-9p"]) {
+      const versions = new Set(
+        readFileSync(join(dist, name))
+          .toString("latin1")
+          .match(/GLIBC_2\.\d+/g),
+      );
+      const newest = Math.max(...[...versions].map((version) => Number(version.split(".")[1])));
+      expect(newest).toBeLessThanOrEqual(17);
+    }
+  });
+});
+
+describe("in a folder that is up to no good", () => {
+  let home: Home;
+  beforeAll(() => {
+    home = new Home();
+    writeFileSync(join(home.work, ".env"), "OLLIE_ADDR=unix!/hostile\nOLLIE_MODEL=hostile\n");
+    writeFileSync(join(home.work, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
+    writeFileSync(
+      join(home.work, "preload.ts"),
+      'require("node:fs").writeFileSync("owned", "");\nprocess.exit(99);\n',
+    );
+    writeFileSync(join(home.work, "package.json"), '{"type":"nonsense"');
+    writeFileSync(join(home.work, "tsconfig.json"), '{"compilerOptions":{"paths":{"*":["./preload.ts"]}}}');
+  });
+  afterAll(() => home.remove());
+
+  test("nothing of it is loaded by the programs, nor by a tool that runs there", async () => {
+    const server = await startServer();
+    for (const name of [".env", "bunfig.toml", "preload.ts", "package.json", "tsconfig.json"]) {
+      cpSync(join(home.work, name), join(server.home.work, name));
+    }
+    await server.restart();
+    expect((await server.p9("read", "version")).stdout).toContain("protocol: 9P2000");
+    expect((await server.home.olliesrv("--version")).status).toBe(0);
+    const session = await server.create();
+    expect(await server.read(`session/${session}/agent/default/cfg`)).not.toContain("hostile");
+    expect(await server.ask(session, "$ echo tools run here")).toContain("tools run here");
+    const glob = join(server.home.config, "tools/file_glob.ts");
+    const tool = await server.home.run([join(dist, "olliesrv"), "ollie-run", glob], {
+      stdin: JSON.stringify({ pattern: "*" }),
+      env: { OLLIE_CWD: server.home.work, OLLIE_TMP: server.home.folder },
+    });
+    expect(tool.stdout).toContain("preload.ts");
+    expect(existsSync(join(server.home.work, "owned"))).toBe(false);
+    await server.stop();
+  });
+});
+
+const emulator = Bun.which("qemu-aarch64-static");
+/** Debian's libc6-arm64-cross. */
+const libraries = "/usr/aarch64-linux-gnu";
+const emulated = emulator !== null && existsSync(libraries);
+
+describe("for other machines", () => {
+  // .ci/run installs the emulator and a C library for it, and CI must not pass without; at home they are a lot to ask for.
+  test.skipIf(!emulated && !process.env.CI)(
+    "the arm64 programs run under qemu-user, and serve each other",
+    async () => {
+      const out = join(folder, "targets");
+      const built = Bun.spawn([process.execPath, "build.ts", "--target", "linux-arm64", "--out", out], {
+        cwd: top,
+        env: environment,
+        stderr: "pipe",
+      });
+      expect([await built.exited, await new Response(built.stderr).text()]).toEqual([0, ""]);
+      const program = (name: string) => join(out, "linux-arm64", name);
+      const arm = (name: string) => [emulator!, "-L", libraries, program(name)];
+      expect(readFileSync(program("olliesrv")).readUInt16LE(18)).toBe(183); // e_machine: EM_AARCH64
+      const home = new Home();
+      const server = Bun.spawn([...arm("olliesrv"), "fgstart"], {
+        env: home.env,
+        cwd: home.work,
+        stdout: "pipe",
+        stderr: "ignore",
+      });
+      const said = (await server.stdout.getReader().read()).value;
+      expect(Buffer.from(said!).toString()).toContain(`listens on ${home.address}`);
+      expect((await run([...arm("ollie-9p"), "read", "version"], home.env)).stdout).toContain(
+        "protocol: 9P2000",
+      );
+      expect(existsSync(join(home.config, "agents/default.json"))).toBe(true);
+      server.kill("SIGTERM");
+      expect(await server.exited).toBe(0);
+      home.remove();
+    },
+  );
+});
