@@ -67,7 +67,7 @@ export class Spill {
     if (this.problem) return;
     try {
       if (!this.file) {
-        await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+        await ensureFolder(dirname(this.path));
         this.file = await open(this.path, "w", 0o600);
       }
       const parts = [...(this.waiting ?? []), part];
@@ -82,5 +82,14 @@ export class Spill {
     } catch (error) {
       this.problem = toFault(error).message;
     }
+  }
+}
+
+/** Not what it lies in: that may have been removed meanwhile, with all that was kept there. */
+async function ensureFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
 }

@@ -93,17 +93,14 @@ export class Agent implements LiveAgent {
   async #replace(broken: AgentRef, error: unknown): Promise<void> {
     const { log } = this.#services;
     log.error({ err: error, session: this.session.name, agent: this.name }, "an agent's machine broke");
-    const { children } = broken.getSnapshot();
+    const { children, value } = broken.getSnapshot();
     for (const call of Object.values(children)) call?.send({ type: "STOP" });
     const reason = `ollie made a mistake (${toFault(error).message}); its log tells more`;
-    const ended = await this.turns.close({ how: "failed", reason }).then(
-      () => true,
-      () => false,
-    );
+    await this.turns.abandon(reason);
     if (this.#removed) return;
     this.#attach(this.session.spawn(this));
-    // Each round has used up a waiting text: this comes to an end even where every machine breaks.
-    if (ended) this.#actor().send({ type: "RESUME" });
+    // One that breaks at the very question whether something waits must not be asked again at once.
+    if (value !== "idle") this.#actor().send({ type: "RESUME" });
   }
 
   #actor(): AgentRef {

@@ -16,6 +16,7 @@ import { type SessionJson, sessionSchema } from "./session-json.ts";
 /** What a session needs of the store. */
 export interface SessionOwner {
   readonly sessionsFolder: string;
+  readonly tmpFolder: string;
   readonly cache: FdCache;
   readonly leftovers: Leftovers;
   /** A session has another name now, or (undefined) has been removed. */
@@ -49,11 +50,7 @@ export class SessionStore implements AgentOwner {
     const created = Date.now();
     const json: SessionJson = { v: 1, id: newId(), created, cfg, env };
     const agentsFolder = join(folder, "agents");
-    for (const path of [
-      agentsFolder,
-      join(folder, "tmp"),
-      ...agents.map(({ name }) => join(agentsFolder, name)),
-    ])
+    for (const path of [agentsFolder, ...agents.map(({ name }) => join(agentsFolder, name))])
       mkdirSync(path, { mode: folderMode });
     await Promise.all([
       writeDurably(join(folder, jsonFile), serialize(json)),
@@ -100,9 +97,12 @@ export class SessionStore implements AgentOwner {
     return this.owner.cache;
   }
 
-  /** Absolute path of the session's private folder for temporary files; it exists. */
+  /**
+   * Absolute path of the session's private folder for temporary files; it exists. It is not in the session's folder: a tool that runs,
+   * and whoever was told where a long output lies, must find it under its path when the session has another name.
+   */
   get tmp(): string {
-    return join(this.folder, "tmp");
+    return join(this.owner.tmpFolder, this.#json.id);
   }
 
   get json(): Readonly<SessionJson> {
@@ -169,12 +169,22 @@ export class SessionStore implements AgentOwner {
   /** Ends the session for good. It is gone when this resolves, also after a crash; its files are deleted later. */
   remove(): Promise<void> {
     return this.#changes.run(async () => {
+      await this.#removeTmp();
       const gone = this.owner.leftovers.discard(this.folder);
       for (const agent of this.#agents) agent.retire();
       this.#agents = [];
       this.owner.moved(this.name, undefined);
       await gone;
     });
+  }
+
+  /** Before the session itself: one that is still there after a crash makes it anew, and nobody looks for that of one that is gone. */
+  async #removeTmp(): Promise<void> {
+    try {
+      await this.owner.leftovers.discard(this.tmp);
+    } catch {
+      // Nothing that is needed is in it.
+    }
   }
 
   renameAgent(agent: AgentStore, name: string): Promise<void> {

@@ -4,11 +4,11 @@
  *     lock.N                                    who uses it
  *     sessions/NAME/session.json                settings and environment
  *     sessions/NAME/plan                        the plan's text
- *     sessions/NAME/tmp/                        private to the session's tools
  *     sessions/NAME/agents/ANAME/journal.jsonl  what happened, a record a line: the truth
  *     sessions/NAME/agents/ANAME/chat           what there is to read
+ *     tmp/ID/                                   private to the tools of the session with that id
  *
- * A folder is called like its session or agent.
+ * The folders in `sessions/` are called like their sessions and agents.
  */
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -72,6 +72,10 @@ export class Store implements SessionOwner {
 
   get sessionsFolder(): string {
     return join(this.folder, "sessions");
+  }
+
+  get tmpFolder(): string {
+    return join(this.folder, "tmp");
   }
 
   /** The sessions on disk, sorted. */

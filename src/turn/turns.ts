@@ -110,6 +110,12 @@ export class Turns implements AgentWork {
     }
   }
 
+  /** Ends the turn, if one runs, in the place of a machine that cannot. */
+  async abandon(reason: string): Promise<void> {
+    // What goes wrong here is in the log and, where possible, in chat.
+    if (this.#turn) await this.close({ how: "failed", reason }).catch(() => {});
+  }
+
   /** From now on no turn begins, and one that is stopped counts as interrupted. */
   halt(): void {
     this.#halting = true;

@@ -71,6 +71,8 @@ export class World {
   /** What is wrong with it, where it is a Fault. */
   config: Partial<AgentConfig> | Fault = {};
   backend: Backend | Fault = this.#fakeBackend();
+  /** Whether a failed request is repeated after a minute instead of at once. */
+  slowRetry = false;
   runtime!: Runtime;
   #store!: Store;
 
@@ -122,7 +124,8 @@ export class World {
         defaultModel: () => undefined,
         knownModels: () => "fake-1\n",
         knownWindow: () => 1000,
-        retryDelay: (error, attempt) => (retryDelay(error, attempt) === undefined ? undefined : 5),
+        retryDelay: (error, attempt) =>
+          retryDelay(error, attempt) === undefined ? undefined : this.slowRetry ? 60_000 : 5,
         nextQid: () => (qid += qidBlock),
       },
       {
