@@ -86,8 +86,11 @@ async function showOneTurn(address: string): Promise<void> {
 
 /** Shows every change of the state, and at the end of the turn all of the chat. */
 async function showStates(statewait: Fid, chat: ChatPrinter): Promise<void> {
+  let next = statewait.read(0);
   for (let state = ""; state !== "idle"; ) {
-    state = (await statewait.read(0)).toString().trim();
+    state = (await next).toString().trim();
+    // Asked before anything else is done: of changes that come while nobody asks only the last is told.
+    if (state !== "idle") next = statewait.read(0);
     await chat.print();
     process.stdout.write(`[${state}]\n`);
   }

@@ -1,6 +1,6 @@
 /** `o` under every shell that it has to work with. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import {
   dist,
@@ -24,7 +24,7 @@ const rules = [
   { match: { user: "greet" }, do: [{ text: "Hello\n[[[no marker\nthere." }] },
   { match: { user: "fail" }, do: [{ error: { status: 400, message: "no such model here" } }] },
   { match: { user: "slow" }, do: [{ text: "Well" }, { delay: 60_000 }] },
-  { match: { user: "pwd" }, do: [{ calls: [{ name: "shell", args: { command: "pwd" } }] }] },
+  { match: { user: "pwd" }, do: [{ calls: [{ name: "shell", args: { command: "pwd; sleep 0.5" } }] }] },
   { match: { tool: "shell", result: "/^(.*)/" }, do: [{ text: "It is $1" }] },
   { do: [{ text: "What?" }] },
 ];
@@ -32,11 +32,7 @@ const rules = [
 describe.each(shells)("o in %s %s", (...shell) => {
   let server: TestServer;
   beforeAll(async () => {
-    server = await startServer({ env: { OLLIE_BACKEND: "script", OLLIE_SCRIPT_SCENARIO: "/dev/null" } });
-    const scenario = join(server.home.folder, "scenario.yaml");
-    writeFileSync(scenario, JSON.stringify({ rules }));
-    server.home.env.OLLIE_SCRIPT_SCENARIO = scenario;
-    await server.restart();
+    server = await startServer({ scenario: { rules } });
   });
   afterAll(() => server.stop());
 
@@ -178,6 +174,7 @@ describe.each(shells)("o in %s %s", (...shell) => {
     const session = await server.create();
     const child = Bun.spawn([...shell.filter(Boolean), join(dist, "o"), "readloop", "statewait"], {
       env: { ...server.home.env, session },
+      stderr: "ignore",
     });
     let seen = "";
     void (async () => {

@@ -9,8 +9,7 @@ import {
   setDefaultTimeout,
   test,
 } from "bun:test";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServer, type TestServer, until } from "./harness.ts";
 import { Terminal } from "./terminal.ts";
@@ -28,14 +27,9 @@ const rules = [
 let server: TestServer;
 let terminal: Terminal;
 beforeAll(async () => {
-  const scenario = join(tmpdir(), `ollie-tui-${process.pid}.yaml`);
-  writeFileSync(scenario, JSON.stringify({ rules }));
-  server = await startServer({ env: { OLLIE_BACKEND: "script", OLLIE_SCRIPT_SCENARIO: scenario } });
+  server = await startServer({ scenario: { rules } });
 });
-afterAll(async () => {
-  rmSync(server.home.env.OLLIE_SCRIPT_SCENARIO!);
-  await server.stop();
-});
+afterAll(() => server.stop());
 beforeEach(async () => {
   terminal = await Terminal.open(server.home.env, server.home.work);
 });
