@@ -84,7 +84,7 @@ async function showOneTurn(address: string): Promise<void> {
   howToGoOn();
 }
 
-/** Shows every change of the state, and at the end of the turn all of the chat. */
+/** Shows every change of the state behind the part of the chat that came before it, up to the end of the turn. */
 async function showStates(statewait: Fid, chat: ChatPrinter): Promise<void> {
   let next = statewait.read(0);
   for (let state = ""; state !== "idle"; ) {
@@ -92,7 +92,7 @@ async function showStates(statewait: Fid, chat: ChatPrinter): Promise<void> {
     // Asked before anything else is done: of changes that come while nobody asks only the last is told.
     if (state !== "idle") next = statewait.read(0);
     await chat.print();
-    process.stdout.write(`[${state}]\n`);
+    await chat.note(`[${state}]`);
   }
 }
 

@@ -1,10 +1,13 @@
 import type { Fid } from "../../ninep/client.ts";
 import { MarkerFilter } from "./markers.ts";
 
+const newline = 0x0a;
+
 /** Prints what has come to a chat since the last time, without its markers. */
 export class ChatPrinter {
   readonly #filter = new MarkerFilter();
   #offset = 0;
+  #lineOpen = false;
   #printing = Promise.resolve();
 
   constructor(private readonly chat: Fid) {}
@@ -20,12 +23,23 @@ export class ChatPrinter {
     return this.#printing;
   }
 
+  /** Prints a line of its own among the chat. */
+  note(text: string): Promise<void> {
+    this.#printing = this.#printing.then(() => {
+      process.stdout.write(`${this.#lineOpen ? "\n" : ""}${text}\n`);
+      this.#lineOpen = false;
+    });
+    return this.#printing;
+  }
+
   async #printNew(): Promise<void> {
     for (;;) {
       const piece = await this.chat.read(this.#offset);
       if (piece.length === 0) return;
       this.#offset += piece.length;
-      process.stdout.write(this.#filter.pass(piece));
+      const text = this.#filter.pass(piece);
+      process.stdout.write(text);
+      if (text.length > 0) this.#lineOpen = text.at(-1) !== newline;
     }
   }
 }
