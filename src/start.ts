@@ -4,6 +4,8 @@
  */
 import { join } from "node:path";
 import { ChatPrinter } from "./cli/client/chat-printer.ts";
+import { BrokenPipe, writeError, writeOut } from "./cli/stdio.ts";
+import { toFault } from "./fault.ts";
 import type { Client, Fid } from "./ninep/client.ts";
 import { dial } from "./ninep/dial.ts";
 
@@ -19,23 +21,39 @@ interface Status {
   version?: string;
 }
 
-const before = await serverStatus();
-if (!before.running) await run([join(dist, "olliesrv"), "start"]);
-const server = before.running ? before : await serverStatus();
-const built = (await output([join(dist, "olliesrv"), "--version"])).replace(/^olliesrv /, "").trim();
-if (server.version !== built) {
-  console.log(
-    `A server of version ${server.version ?? "unknown"} runs, this is ${built}: dist/olliesrv restart exchanges it.`,
-  );
+try {
+  await start();
+  process.exit(0);
+} catch (error) {
+  if (error instanceof BrokenPipe) process.exit(141);
+  await writeError(`ollie: ${toFault(error).message}\n`);
+  process.exit(1);
 }
 
-if (!process.stdin.isTTY || !process.stdout.isTTY) await showOneTurn(server.addresses[0]!);
-else if (Bun.which("tmux")) await run([join(dist, "o"), "tui", session]);
-else await lineByLine();
-process.exit(0);
+async function start(): Promise<void> {
+  const before = await serverStatus();
+  if (!before.running) await run([join(dist, "olliesrv"), "start"]);
+  const { addresses, version } = before.running ? before : await serverStatus();
+  const built = (await output([join(dist, "olliesrv"), "--version"])).replace(/^olliesrv /, "").trim();
+  if (version !== built) {
+    const runs = version ?? "unknown";
+    await writeOut(
+      `A server of version ${runs} runs, this is ${built}: dist/olliesrv restart exchanges it.\n`,
+    );
+  }
+  const client = await dial(addresses[0]!);
+  await ensureSession(client);
+  if (!process.stdin.isTTY || !process.stdout.isTTY) await showOneTurn(client);
+  else if (Bun.which("tmux")) await run([join(dist, "o"), "tui", session]);
+  else await lineByLine();
+  client.close();
+}
 
+/** Status 1 only says that none runs; one that cannot be asked about has been explained on stderr. */
 async function serverStatus(): Promise<Status> {
-  return JSON.parse(await output([join(dist, "olliesrv"), "status", "--json"]));
+  const report = await output([join(dist, "olliesrv"), "status", "--json"]);
+  if (report === "") process.exit(1);
+  return JSON.parse(report);
 }
 
 async function output(argv: string[]): Promise<string> {
@@ -53,21 +71,16 @@ async function run(argv: string[], more: Record<string, string> = {}): Promise<v
 }
 
 async function lineByLine(): Promise<void> {
-  const client = await dial(server.addresses[0]!);
-  await ensureSession(client);
-  client.close();
   const tail = Bun.spawn([join(dist, "o"), "tail"], {
     env: { ...env, session },
     stdio: ["ignore", "inherit", "inherit"],
   });
   await run([join(dist, "o"), "prompt"], { session });
   tail.kill();
-  howToGoOn();
+  await howToGoOn();
 }
 
-async function showOneTurn(address: string): Promise<void> {
-  const client = await dial(address);
-  await ensureSession(client);
+async function showOneTurn(client: Client): Promise<void> {
   const index = (await client.readText("session/idx")).split("\n").map((line) => line.split("\t"));
   const [, agent, , backend] = index.find(([name]) => name === session)!;
   const place = `session/${session}/agent/${agent}`;
@@ -77,11 +90,11 @@ async function showOneTurn(address: string): Promise<void> {
   // The rehearsal runs commands; a model understands a question.
   const prompt = backend === "script" ? "$ ls\n" : "What is in this folder? Two sentences will do.\n";
   await client.writeFile(`${place}/prompt`, prompt);
-  const timer = setInterval(() => void chat.print(), 50);
+  // Its failure is the failure of what is printed after it.
+  const timer = setInterval(() => chat.print().catch(() => {}), 50);
   await states;
   clearInterval(timer);
-  client.close();
-  howToGoOn();
+  await howToGoOn();
 }
 
 /** Shows every change of the state behind the part of the chat that came before it, up to the end of the turn. */
@@ -102,8 +115,8 @@ async function ensureSession(client: Client): Promise<void> {
     await client.writeFile("session/new", `name=${session} cwd="${cwd.replace(/[\\"]/g, "\\$&")}"\n`);
 }
 
-function howToGoOn(): void {
-  console.log(`
+async function howToGoOn(): Promise<void> {
+  await writeOut(`
 The server goes on in the background, and the session ${session} with it. From a shell:
 
   export PATH="${dist}:$PATH"
@@ -111,5 +124,6 @@ The server goes on in the background, and the session ${session} with it. From a
   o prompt 'What else is there?'; o wait; o read reply
   o tui                   # chat and prompt side by side, in tmux
   ollie-9p ls -l session/${session}/agent/default
-  olliesrv stop`);
+  olliesrv stop
+`);
 }

@@ -56,7 +56,7 @@ describe("npm start without a terminal", () => {
   test("a server that cannot start is an error with its reason", async () => {
     home.configure("nonsense\n");
     const { status, stderr } = await home.run(["npm", "start", "--silent"], { cwd: top });
-    expect(stderr).toContain("olliesrv: ~/.config/ollie/env:1: expected KEY=value");
+    expect(stderr).toMatch(/^olliesrv: ~\/\.config\/ollie\/env:1: expected KEY=value.*\n$/);
     expect(status).toBe(1);
     home.configure("");
   });

@@ -1,4 +1,5 @@
 import type { Fid } from "../../ninep/client.ts";
+import { writeOut } from "../stdio.ts";
 import { MarkerFilter } from "./markers.ts";
 
 const newline = 0x0a;
@@ -25,8 +26,8 @@ export class ChatPrinter {
 
   /** Prints a line of its own among the chat. */
   note(text: string): Promise<void> {
-    this.#printing = this.#printing.then(() => {
-      process.stdout.write(`${this.#lineOpen ? "\n" : ""}${text}\n`);
+    this.#printing = this.#printing.then(async () => {
+      await writeOut(`${this.#lineOpen ? "\n" : ""}${text}\n`);
       this.#lineOpen = false;
     });
     return this.#printing;
@@ -38,7 +39,7 @@ export class ChatPrinter {
       if (piece.length === 0) return;
       this.#offset += piece.length;
       const text = this.#filter.pass(piece);
-      process.stdout.write(text);
+      await writeOut(text);
       if (text.length > 0) this.#lineOpen = text.at(-1) !== newline;
     }
   }
