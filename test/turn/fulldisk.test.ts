@@ -1,0 +1,57 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A file system of 4 MiB that only the command sees: it is mounted in a namespace of its own and goes with it. */
+const mounted = 'mount -t tmpfs -o size=4m none "$1" && TMPDIR=$1 && export TMPDIR && shift && exec "$@"';
+
+function onSmallDisk(...command: string[]) {
+  const folder = mkdtempSync(join(tmpdir(), "ollie-small-"));
+  try {
+    return Bun.spawnSync(["unshare", "-rm", "sh", "-c", mounted, "sh", folder, ...command]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const usual = { submitted: "accepted", waits: 0, reply: "As before.", whole: true, history: true };
+const full = "journal.jsonl cannot grow: full";
+const both = { ...usual, users: ["first", "second"] };
+
+/** By the kind of the record for which there is no room any more. */
+const outcomes: Record<string, object> = {
+  // Refused to whoever wrote it, and then not run.
+  prompt: { ...usual, submitted: "full", errors: [], users: ["second"], results: [] },
+  // Accepted: it waits until there is room.
+  turn: { ...both, waits: 1, errors: [`${full}; the prompt stays in the queue`], results: [] },
+  // What cannot be kept must not be acted upon.
+  usage: { ...both, errors: [full], results: [] },
+  assistant: { ...both, errors: [full], results: [] },
+  call: {
+    ...both,
+    errors: [`the result of ok is not on disk: ${full}`],
+    results: ["The call could not be run"],
+  },
+  // What has been done is kept in memory until there is room.
+  result: { ...both, errors: [`the result of ok is not on disk: ${full}`], results: ["fine"] },
+  end: { ...both, errors: [], results: ["fine"] },
+};
+
+test.each(Object.keys(outcomes))(
+  "a disk that is full when a %s is to be written loses no agent and tells what happened",
+  (kind) => {
+    if (!onSmallDisk("true").success) {
+      console.warn("not tested: this user may not mount a small file system (unshare -rm)");
+      return;
+    }
+    const { stdout, stderr } = onSmallDisk(
+      process.execPath,
+      join(import.meta.dir, "fulldisk.child.ts"),
+      kind,
+    );
+    expect(stderr.toString()).toBe("");
+    expect(JSON.parse(stdout.toString())).toEqual({ ...outcomes[kind], restart: [true, true, 0, "idle"] });
+  },
+  20_000,
+);
