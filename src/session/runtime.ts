@@ -147,7 +147,10 @@ export class Runtime implements LiveRuntime {
   /** Interrupts every running turn and waits until all of them are on disk, at most `limit` milliseconds. */
   async close(limit: number): Promise<void> {
     const agents = this.sessions().flatMap((session) => session.agents());
-    await Promise.race([Promise.all(agents.map((agent) => agent.halt())), Bun.sleep(limit)]);
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, limit);
+    await Promise.race([Promise.all(agents.map((agent) => agent.halt())), late]);
+    clearTimeout(timer);
   }
 }
 

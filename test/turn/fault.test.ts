@@ -183,7 +183,7 @@ describe("a machine that breaks", () => {
 
   test("in a round of calls loses the turn and nothing else", async () => {
     const agent = await open(answers([call("1", "ok"), call("2", "hang"), finish]));
-    world.tool("ok", "true", { readOnly: true });
+    world.tool("ok", `while [ ! -s "$OLLIE_CWD/pid" ]; do sleep 0.02; done`, { readOnly: true });
     world.tool("hang", `echo $$ > "$OLLIE_CWD/pid"; sleep 60`, { readOnly: true });
     const neighbour = await agent.session.createAgent(new Map());
     const settled = agent.turns.settled;
