@@ -1,6 +1,6 @@
 /** `plan`: a text file. What one open file writes becomes the plan when it is clunked, at once and as a whole. */
 import { Fault } from "../fault.ts";
-import { type CloseReason, type OpenFile, OTRUNC } from "../ninep/file.ts";
+import { type CloseReason, type Maybe, type OpenFile, OTRUNC } from "../ninep/file.ts";
 import type { LiveSession } from "../session/live.ts";
 import type { Site } from "./context.ts";
 import type { Content } from "./files.ts";
@@ -39,35 +39,84 @@ export class Plans {
    * text is still to come; only without one is the plan itself cut.
    */
   async resize(session: LiveSession, length: number, connection: number): Promise<void> {
-    const { writers, serial } = this.#desk(session);
-    const last = [...writers].findLast((writer) => writer.connection === connection);
+    const desk = this.#desk(session);
+    const last = [...desk.writers].findLast((writer) => writer.connection === connection);
     if (last) return last.resize(length);
-    await serial.run(async () => {
-      const plan = session.plan();
+    await desk.change(async (plan) => {
       if (length > plan.length) throw new TooLong(length, plan.length);
-      if (length < plan.length) await session.writePlan(plan.slice(0, length));
+      return length < plan.length ? plan.slice(0, length) : undefined;
     });
   }
 
   #desk(session: LiveSession): Desk {
     let desk = this.#desks.get(session);
     if (!desk) {
-      desk = { writers: new Set(), serial: new Serial() };
+      desk = new Desk(session);
       this.#desks.set(session, desk);
     }
     return desk;
   }
 }
 
-/** Who writes one session's plan, in the order of their opens, and the order in which they commit. */
-interface Desk {
-  writers: Set<PlanWriter>;
-  serial: Serial;
+/** Milliseconds for which a mount may believe a length that it was told: the attribute cache of plan9port's 9pfuse. */
+const believed = 1000;
+
+/** A moment in the life of a plan. */
+interface Moment {
+  /** How often the plan had changed. */
+  changes: number;
+  /** Milliseconds since 1970. */
+  time: number;
+}
+
+/** The writers of one session's plan, and the order in which they commit. */
+class Desk {
+  /** In the order of their opens. */
+  readonly writers = new Set<PlanWriter>();
+  readonly #serial = new Serial();
+  #changes = 0;
+  /** Lengths that the plan had, and when it last had them. */
+  readonly #past = new Map<number, Moment>();
+
+  constructor(private readonly session: LiveSession) {}
+
+  now(): Moment {
+    return { changes: this.#changes, time: Date.now() };
+  }
+
+  /** Puts in place what `make` makes of the plan, if anything. */
+  change(make: (plan: Uint8Array) => Maybe<Uint8Array | undefined>): Promise<void> {
+    return this.#serial.run(async () => {
+      const plan = this.session.plan();
+      const text = await make(plan);
+      if (!text) return;
+      // The plan changes somewhere within the wait: whoever asks during it may be told the one length or the other.
+      this.#past.set(plan.length, this.now());
+      await this.session.writePlan(text);
+      this.#changes++;
+      this.#forget();
+    });
+  }
+
+  /**
+   * Whether somebody who opened the plan then may take `offset` for its end. Who appends asks for the length and writes there; what
+   * others have added meanwhile must not be written over. (At 0 a stale length would look like a text that is written anew.)
+   */
+  mayBeEnd(offset: number, opened: Moment): boolean {
+    if (offset === this.session.plan().length) return true;
+    const past = this.#past.get(offset);
+    if (!past) return false;
+    return past.changes >= opened.changes || (offset > 0 && past.time >= opened.time - believed);
+  }
+
+  #forget(): void {
+    const oldest = Math.min(Date.now(), ...[...this.writers].map((writer) => writer.opened.time)) - believed;
+    for (const [length, { time }] of this.#past) if (time < oldest) this.#past.delete(length);
+  }
 }
 
 class PlanWriter implements OpenFile {
-  /** Length at the open: a write there appends, whatever others have added in the meantime. */
-  readonly #end: number;
+  readonly opened: Moment;
   #spool?: Spool;
   /** Offset of the spool's first byte in the plan: 0 when it holds the whole text. */
   #base = 0;
@@ -80,7 +129,7 @@ class PlanWriter implements OpenFile {
     private readonly desk: Desk,
     readonly connection: number,
   ) {
-    this.#end = site.target.plan().length;
+    this.opened = desk.now();
   }
 
   write(offset: number, data: Uint8Array): number {
@@ -107,21 +156,19 @@ class PlanWriter implements OpenFile {
     const spool = this.#spool;
     if (!spool) return;
     try {
-      if (reason === "clunk") await this.desk.serial.run(() => this.#commit(spool.read()));
+      if (reason === "clunk")
+        await this.desk.change((plan) => {
+          this.site.alive();
+          return this.#whole ? spool.read() : Buffer.concat([plan, spool.read()]);
+        });
     } finally {
       spool.close();
     }
   }
 
-  async #commit(text: Uint8Array): Promise<void> {
-    this.site.alive();
-    const session = this.site.target;
-    await session.writePlan(this.#whole ? text : Buffer.concat([session.plan(), text]));
-  }
-
   /** Decides with the first write whether this is an addition or a change, and turns the one into the other where it must. */
   #startAt(offset: number): Spool {
-    if (!this.#spool && (offset === this.#end || offset === this.site.target.plan().length)) {
+    if (!this.#spool && this.desk.mayBeEnd(offset, this.opened)) {
       this.#base = offset;
       this.#spool = new Spool(this.site.context.spoolDir);
     }

@@ -113,12 +113,16 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
   }
 
   protected file(name: string): Named | undefined {
-    if (name === "agent") return new AgentsFolder(this);
+    if (name === "agent") return this.agentsFolder();
     return fileOf(sessionRows, name, this, this.target.qid + paths.firstFile, this);
   }
 
   protected files(): Named[] {
-    return [new AgentsFolder(this), ...filesOf(sessionRows, this, this.target.qid + paths.firstFile, this)];
+    return filesOf(sessionRows, this, this.target.qid + paths.firstFile, this);
+  }
+
+  protected agentsFolder(): Named {
+    return new AgentsFolder(this);
   }
 
   protected override rename(name: string): Maybe<void> {
@@ -142,7 +146,7 @@ export class SessionFolder extends SessionSite {
   }
 
   protected children(): File[] {
-    return this.files();
+    return [this.agentsFolder(), ...this.files()];
   }
 }
 

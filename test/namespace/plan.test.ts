@@ -100,6 +100,20 @@ describe("a plan", () => {
     expect(await text()).toBe("start\none\ntwo\n");
   });
 
+  test("keeps what was added while a writer asked for the length, or before a mount asks again", async () => {
+    await put("start\n");
+    const waiting = await open();
+    await served.client.appendFile(path, "one\n");
+    const told = Number((await waiting.stat()).length);
+    await served.client.appendFile(path, "two\n");
+    await send(waiting, "three\n", told);
+    await waiting.clunk();
+    const cached = await open();
+    await send(cached, "four\n", told);
+    await cached.clunk();
+    expect(await text()).toBe("start\none\ntwo\nthree\nfour\n");
+  });
+
   test("is not cut through the open file of another connection", async () => {
     await put("start\n");
     const fid = await open();
