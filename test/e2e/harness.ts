@@ -101,6 +101,13 @@ export class Home {
     writeFileSync(join(this.config, "env"), text);
   }
 
+  /** Makes the backend `script` the default one, and this what it plays. */
+  script(scenario: object): void {
+    const file = join(this.folder, "scenario.json");
+    writeFileSync(file, JSON.stringify(scenario));
+    Object.assign(this.env, { OLLIE_BACKEND: "script", OLLIE_SCRIPT_SCENARIO: file });
+  }
+
   run(argv: string[], options?: RunOptions): Promise<Outcome> {
     return run(argv, this.env, { cwd: this.work, ...options });
   }
@@ -121,6 +128,8 @@ export interface ServerOptions {
   args?: string[];
   /** Content of the env file. */
   config?: string;
+  /** What the backend `script` plays (doc/SCENARIOS.md), which then is the default one. */
+  scenario?: object;
 }
 
 /** Starts a server and waits until it answers. */
@@ -128,6 +137,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   await build();
   const home = new Home(options.env);
   if (options.config !== undefined) home.configure(options.config);
+  if (options.scenario !== undefined) home.script(options.scenario);
   const server = new TestServer(home, options.args ?? []);
   try {
     await server.start();
