@@ -52,8 +52,10 @@ export class World {
   }
 
   /** Runs until `stop`. */
-  static async start(options: { rules?: object[]; env?: Record<string, string> } = {}): Promise<World> {
-    const scenario = { rules: options.rules ?? rules };
+  static async start(
+    options: { rules?: object[]; rehearsal?: boolean; env?: Record<string, string> } = {},
+  ): Promise<World> {
+    const scenario = options.rehearsal ? undefined : { rules: options.rules ?? rules };
     const server = await startServer({ scenario, env: options.env });
     return new World(server, await dial(server.address));
   }
