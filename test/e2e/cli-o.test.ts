@@ -29,7 +29,8 @@ const rules = [
   { do: [{ text: "What?" }] },
 ];
 
-describe.each(shells)("o in %s %s", (...shell) => {
+describe.each(shells)("o in %s", (name) => {
+  const shell = name.split(" ");
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer({ scenario: { rules } });
@@ -37,7 +38,7 @@ describe.each(shells)("o in %s %s", (...shell) => {
   afterAll(() => server.stop());
 
   const o = (args: string[], options?: RunOptions): Promise<Outcome> =>
-    server.home.run([...shell.filter(Boolean), join(dist, "o"), ...args], options);
+    server.home.run([...shell, join(dist, "o"), ...args], options);
   const ok = async (args: string[], options?: RunOptions) => succeeded(await o(args, options));
   const inSession = (session: string, agent = "default") => ({ env: { session, agent } });
 
@@ -55,7 +56,7 @@ describe.each(shells)("o in %s %s", (...shell) => {
     await ok(["new", "name=it's odd", "agent=tester"]);
     expect(await ok(["env", "it's odd"])).toBe("export session='it'\\''s odd' agent=tester\n");
     const evaluated = await server.home.run([
-      ...shell.filter(Boolean),
+      ...shell,
       "-c",
       `eval "$('${dist}/o' env "it's odd")"; '${dist}/o' read state; echo "$session/$agent"`,
     ]);
@@ -123,7 +124,7 @@ describe.each(shells)("o in %s %s", (...shell) => {
 
   test("an interrupted ask takes its session with it", async () => {
     const before = await ok(["ls"]);
-    const asking = Bun.spawn([...shell.filter(Boolean), join(dist, "o"), "ask", "slow"], {
+    const asking = Bun.spawn([...shell, join(dist, "o"), "ask", "slow"], {
       env: server.home.env,
       cwd: server.home.work,
     });
@@ -146,7 +147,7 @@ describe.each(shells)("o in %s %s", (...shell) => {
   test("tail follows the chat, without its markers or with them", async () => {
     const session = await server.create();
     const follow = (...args: string[]) => {
-      const child = Bun.spawn([...shell.filter(Boolean), join(dist, "o"), "tail", ...args], {
+      const child = Bun.spawn([...shell, join(dist, "o"), "tail", ...args], {
         env: { ...server.home.env, session },
         stderr: "ignore",
       });
@@ -172,7 +173,7 @@ describe.each(shells)("o in %s %s", (...shell) => {
 
   test("readloop shows one change after the other", async () => {
     const session = await server.create();
-    const child = Bun.spawn([...shell.filter(Boolean), join(dist, "o"), "readloop", "statewait"], {
+    const child = Bun.spawn([...shell, join(dist, "o"), "readloop", "statewait"], {
       env: { ...server.home.env, session },
       stderr: "ignore",
     });
@@ -219,7 +220,7 @@ describe.each(shells)("o in %s %s", (...shell) => {
 
   test("ollie-9p is found beside it, beside what it is a link to, and on the PATH; else that is said", async () => {
     const home = new Home();
-    const argv = (path: string) => [...shell.filter(Boolean), path, "--version"];
+    const argv = (path: string) => [...shell, path, "--version"];
     const path = { env: { PATH: "/usr/bin:/bin" } };
     symlinkSync(join(dist, "o"), join(home.home, "link"));
     expect((await home.run(argv(join(home.home, "link")), path)).stdout).toMatch(/^ollie-9p \d/);
