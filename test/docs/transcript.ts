@@ -9,7 +9,7 @@
  * Times, process ids and what else differs from run to run is made alike on both sides before they are compared.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Home } from "../e2e/harness.ts";
 import { type Block, codeBlocks } from "./markdown.ts";
 
@@ -88,7 +88,11 @@ export async function play(document: readonly (Step | File)[]): Promise<string[]
         text.replaceAll(home.home, "/home/you").replaceAll(home.env.XDG_RUNTIME_DIR!, "/run/user/1000"),
       );
   } finally {
-    await home.olliesrv("stop");
+    // Every server that the document has started, also where it did not get as far as ending it.
+    const running = [
+      ...new Bun.Glob("**/olliesrv.pid").scanSync({ cwd: home.home, dot: true, absolute: true }),
+    ];
+    for (const file of running) await home.olliesrv("stop", "--state", dirname(file));
     home.remove();
   }
 }
