@@ -3,8 +3,8 @@
  * on stdout what it has promised: `acked AGENT PROMPT` and `ended AGENT TURN`.
  */
 import { writeSync } from "node:fs";
-import type { AgentStore } from "../../src/store/agent-store.ts";
 import { newId } from "../../src/ids.ts";
+import type { AgentStore } from "../../src/store/agent-store.ts";
 import { Store } from "../../src/store/store.ts";
 
 function say(...words: string[]): void {
