@@ -9,6 +9,7 @@ import { command } from "../program.ts";
 import { writeOut } from "../stdio.ts";
 import { announce, withdraw } from "./instance.ts";
 import { makeLog } from "./log.ts";
+import { surviveMistakes } from "./mistakes.ts";
 import { asArguments, configFor, listenAddresses, logLevel, startOptions } from "./options.ts";
 
 /** Milliseconds after which a server that was told to end is gone, whatever still runs. */
@@ -24,6 +25,7 @@ export const fgstart = command({
     const ended = untilTold();
     const config = configFor(values);
     const log = makeLog(logLevel(config, values));
+    surviveMistakes(log);
     install(config, log);
     for (const warning of config.warnings) log.warn(warning);
     const listen = listenAddresses(config, values);

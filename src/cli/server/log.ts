@@ -5,8 +5,15 @@ import type { LogLevel } from "../../config/settings.ts";
 /** Fields that hold secrets, wherever in an event they stand. */
 const secret = ["authorization", "apiKey", "key", "token", "password"];
 
+/** Bytes of log that wait for a disk that does not take them. */
+const backlog = 1024 * 1024;
+
 export function makeLog(level: LogLevel): Logger {
   const paths = secret.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]);
+  // Written at once: the last words of a server that dies are the ones that matter.
+  const destination = pino.destination({ fd: 2, sync: true, maxLength: backlog });
+  // A full disk is no reason to fail at what was to be logged: the lines wait, and are written with the next one that can be.
+  destination.on("error", () => {});
   return pino(
     {
       level,
@@ -14,7 +21,6 @@ export function makeLog(level: LogLevel): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       redact: [...paths, '*["x-api-key"]'],
     },
-    // Written at once: the last words of a server that dies are the ones that matter.
-    pino.destination({ fd: 2, sync: true }),
+    destination,
   );
 }
