@@ -74,9 +74,11 @@ export class BackendRegistry {
     return backend;
   }
 
+  // What is known, and by default a reason to ask for what is old. `ask` is false where somebody only lists files.
+
   /** The file `backends`: name, default model and `reachable` or why not, TAB-separated, one line a backend. */
-  backends(): string {
-    this.refresh();
+  backends(ask = true): string {
+    if (ask) this.refresh();
     const lines = this.#enabled.map((name) => {
       const status = this.#known.get(name)?.status ?? "not asked yet";
       return `${name}\t${this.#defaultModel(name)}\t${oneLine(status)}\n`;
@@ -85,27 +87,27 @@ export class BackendRegistry {
   }
 
   /** The file `models`: `backend=B model=M`, one line a model that is known. */
-  models(): string {
-    this.refresh();
+  models(ask = true): string {
+    if (ask) this.refresh();
     return this.#enabled
       .flatMap((name) => this.#ids(name).map((id) => `backend=${name} model=${id}\n`))
       .join("");
   }
 
   /** The file `models` of an agent: ids of one backend, one a line. */
-  modelsOf(name: string): string {
-    this.refresh();
+  modelsOf(name: string, ask = true): string {
+    if (ask) this.refresh();
     return this.#ids(name)
       .map((id) => `${id}\n`)
       .join("");
   }
 
   /** Context window in tokens as far as known; the first question about a model has it asked in the background. */
-  knownWindow(name: string, model: string): number | undefined {
+  knownWindow(name: string, model: string, ask = true): number | undefined {
     const key = `${name} ${model}`;
     const known = this.#windows.get(key);
-    if (model === "" || (known && (known.tokens || performance.now() - known.asked < refreshEvery)))
-      return known?.tokens;
+    const fresh = known && (known.tokens || performance.now() - known.asked < refreshEvery);
+    if (model === "" || fresh || !ask) return known?.tokens;
     const window: Window = { asked: performance.now() };
     this.#windows.set(key, window);
     void this.#askWindow(name, model, window);

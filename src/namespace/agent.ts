@@ -59,7 +59,7 @@ export const agentRows: readonly Row<LiveAgent>[] = [
   { name: "idlewait", mode: 0o444, changes: ["state"], content: idlewait },
   { name: "cost", mode: 0o444, changes: ["usage"], content: text((a) => a.cost()) },
   { name: "usage", mode: 0o444, changes: ["usage"], content: text((a) => a.usage()) },
-  { name: "ctxsz", mode: 0o444, changes: "content", content: text((a) => a.ctxsz()) },
+  { name: "ctxsz", mode: 0o444, changes: "content", content: text((a, _, reading) => a.ctxsz(reading)) },
   {
     name: "context",
     mode: 0o444,
@@ -68,7 +68,7 @@ export const agentRows: readonly Row<LiveAgent>[] = [
     costly: true,
   },
   { name: "systemprompt", mode: 0o444, changes: "content", content: text((a) => a.systemPrompt()) },
-  { name: "models", mode: 0o444, changes: "content", content: text((a) => a.models()) },
+  { name: "models", mode: 0o444, changes: "content", content: text((a, _, reading) => a.models(reading)) },
   {
     name: "tools",
     mode: 0o644,

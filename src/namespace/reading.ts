@@ -13,20 +13,25 @@ export function ended(text: string): string {
   return text === "" || text.endsWith("\n") ? text : `${text}\n`;
 }
 
+/**
+ * How a content is made. `reading` is false where only its length is wanted: a look at a folder must not be a reason to ask providers.
+ */
+type Make<T, Made> = (target: T, context: Context, reading: boolean) => Maybe<Made>;
+
 /** A generated text; a final newline is added where it lacks one. */
-export function text<T>(make: (target: T, context: Context) => Maybe<string>): Content<T> {
-  return bytes((target, context) => andThen(make(target, context), (made) => encoder.encode(ended(made))));
+export function text<T>(make: Make<T, string>): Content<T> {
+  return bytes((...from) => andThen(make(...from), (made) => encoder.encode(ended(made))));
 }
 
 /**
  * A generated content, given to the byte as it is. It is made at the first read and served from that snapshot for as long as the file
  * is open, so that what one reader sees never comes from different versions, in whatever order it reads (`tail` begins at the end).
  */
-export function bytes<T>(make: (target: T, context: Context) => Maybe<Uint8Array>): Content<T> {
+export function bytes<T>(make: Make<T, Uint8Array>): Content<T> {
   return {
     look: ({ target, context }) =>
-      andThen(make(target, context), (made) => ({ length: made.length, print: () => crc32(made) })),
-    open: ({ target, context }) => new Snapshot(() => make(target, context)),
+      andThen(make(target, context, false), (made) => ({ length: made.length, print: () => crc32(made) })),
+    open: ({ target, context }) => new Snapshot(() => make(target, context, true)),
   };
 }
 

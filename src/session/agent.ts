@@ -279,10 +279,10 @@ export class Agent implements LiveAgent {
     return usageText(this.store.state);
   }
 
-  async ctxsz(): Promise<string> {
+  async ctxsz(ask: boolean): Promise<string> {
     const { backend, model } = this.profile.settings();
     const tokens = lastContext(this.store.state) ?? estimateTokens(await this.#requestLength());
-    return contextSize(tokens, this.#services.knownWindow(backend, model));
+    return contextSize(tokens, this.#services.knownWindow(backend, model, ask));
   }
 
   /** Characters that the next request would carry. */
@@ -300,8 +300,8 @@ export class Agent implements LiveAgent {
     return this.#host.systemPrompt();
   }
 
-  models(): string {
-    return this.#services.knownModels(this.profile.settings().backend);
+  models(ask: boolean): string {
+    return this.#services.knownModels(this.profile.settings().backend, ask);
   }
 
   // What it runs on.

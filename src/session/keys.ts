@@ -42,14 +42,14 @@ const key = (check: Check, help: string): Key => ({ check, help });
 
 /** Generation parameters, in the order in which `cfg` lists them. */
 const generationKeys: Record<keyof Generation, Key> = {
-  temperature: key(number(0, 10), "how freely the model chooses its words"),
+  temperature: key(number(0, any), "how freely the model chooses its words"),
   topP: key(number(0, 1), "only words within this share of probability"),
-  topK: key(number(0, any, true), "only the K likeliest words"),
+  topK: key(number(1, any, true), "only the K likeliest words"),
   minP: key(number(0, 1), "no word less likely than this share of the likeliest"),
   maxTokens: key(number(1, any, true), "most tokens of one answer"),
-  frequencyPenalty: key(number(-10, 10), "against words by how often they came"),
-  presencePenalty: key(number(-10, 10), "against words that came at all"),
-  repetitionPenalty: key(number(0, 10), "against repetition, 1 = none"),
+  frequencyPenalty: key(number(-2, 2), "against words by how often they came"),
+  presencePenalty: key(number(-2, 2), "against words that came at all"),
+  repetitionPenalty: key(number(0, any), "against repetition, 1 = none"),
   reasoning: key(oneOf("true", "false"), "whether the model thinks first"),
   reasoningEffort: key(text, "how long it thinks, as the provider names it"),
   stop: key(text, "a text that ends the answer, or a JSON list of them"),

@@ -80,12 +80,13 @@ export interface LiveAgent {
   offset(): number;
   cost(): string;
   usage(): string;
-  ctxsz(): Promise<string>;
+  /** `ask` as in `models`. */
+  ctxsz(ask: boolean): Promise<string>;
   /** JSON lines. */
   context(): Promise<string>;
   systemPrompt(): Promise<string>;
-  /** Never asks the network; what is known so far. */
-  models(): string;
+  /** What is known so far. Never waits; with `ask`, what is unknown or old is asked for meanwhile. */
+  models(ask: boolean): string;
   /** Names of loaded tools, sorted. */
   tools(): readonly string[];
   /** `NAME` loads, `-NAME` unloads; all or nothing. */
@@ -144,10 +145,10 @@ export interface Runtime {
   sessionTemplate(): string;
   stamp(topic: "children"): Stamp;
 
-  /** The root's text files, ready to read. None of them asks the network. */
+  /** The root's text files, ready to read; `ask` as in `LiveAgent.models`. */
   version(): string;
-  backends(): string;
-  models(): string;
+  backends(ask: boolean): string;
+  models(ask: boolean): string;
   agents(): string;
   tools(): string;
   skills(): string;

@@ -9,11 +9,11 @@ import type { Services } from "./services.ts";
 import { agentPlan, checkEnv, checkedSessionKeys, Session, splitKeys } from "./session.ts";
 import { Stamps } from "./stamps.ts";
 
-/** The root's texts that come from elsewhere; none of them asks the network. */
+/** The root's texts that come from elsewhere; none of them waits for the network. */
 export interface Reports {
   version(): string;
-  backends(): string;
-  models(): string;
+  backends(ask: boolean): string;
+  models(ask: boolean): string;
   agents(): string;
   tools(): string;
   skills(): string;
@@ -27,8 +27,8 @@ export class Runtime implements LiveRuntime {
   #sorted?: Session[];
   readonly #stamps = new Stamps(Date.now());
   readonly version: () => string;
-  readonly backends: () => string;
-  readonly models: () => string;
+  readonly backends: (ask: boolean) => string;
+  readonly models: (ask: boolean) => string;
   readonly agents: () => string;
   readonly tools: () => string;
   readonly skills: () => string;

@@ -174,8 +174,8 @@ class Current {
       backend: (name) => self.#backends.get(name),
       defaultBackend: () => self.#backends.defaultName,
       defaultModel: () => self.config.settings.model,
-      knownModels: (backend) => self.#backends.modelsOf(backend),
-      knownWindow: (backend, model) => self.#backends.knownWindow(backend, model),
+      knownModels: (backend, ask) => self.#backends.modelsOf(backend, ask),
+      knownWindow: (backend, model, ask) => self.#backends.knownWindow(backend, model, ask),
       retryDelay,
       nextQid: () => {
         qid += qidBlock;
@@ -188,8 +188,8 @@ class Current {
     return {
       version: () =>
         `name: ollie\nversion: ${build.version}\ncommit: ${build.commit}\nprotocol: 9P2000\nsandbox: off\n`,
-      backends: () => this.#backends.backends(),
-      models: () => this.#backends.models(),
+      backends: (ask) => this.#backends.backends(ask),
+      models: (ask) => this.#backends.models(ask),
       agents: () => table(listAgents(this.config.paths.agents)),
       tools: () => table(this.#tools.list()),
       skills: () => table(listSkills(this.config.paths.skills)),

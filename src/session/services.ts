@@ -19,10 +19,10 @@ export interface Services extends TurnServices {
   /** `OLLIE_BACKEND` and `OLLIE_MODEL`, or what stands in for them. */
   defaultBackend(): string;
   defaultModel(): string | undefined;
-  /** Model ids of a backend as far as known, one per line; never asks the network. */
-  knownModels(backend: string): string;
-  /** Context window in tokens, as far as known. */
-  knownWindow(backend: string, model: string): number | undefined;
+  /** Model ids of a backend as far as known, one per line. `ask`: have what is unknown or old asked for, without waiting. */
+  knownModels(backend: string, ask: boolean): string;
+  /** Context window in tokens, as far as known; `ask` likewise. */
+  knownWindow(backend: string, model: string, ask: boolean): number | undefined;
   /** The next block of qid paths. */
   nextQid(): number;
 }

@@ -162,6 +162,38 @@ describe("a length", () => {
       expect(Number((await world.client.stat(file)).length)).toBe(0);
   });
 
+  test("is told without asking a provider; a read does ask", async () => {
+    let asked = 0;
+    const provider = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch() {
+        asked++;
+        return Response.json({ data: [{ id: "m", context_length: 4000 }] });
+      },
+    });
+    const own = await World.start({
+      env: {
+        OLLIE_ENABLED_BACKENDS: "script,openai",
+        OLLIE_OPENAI_URL: `${provider.url}v1`,
+        OLLIE_OPENAI_KEY: "k",
+      },
+    });
+    try {
+      const { agent } = await own.session("backend=openai model=m");
+      await until("the first question", async () => !(await own.read("backends")).includes("not asked yet"));
+      const before = asked;
+      for (let i = 0; i < 3; i++) await everything(own.client, "");
+      await own.client.stat(`${agent}/ctxsz`);
+      expect(asked).toBe(before);
+      await until("the window", async () => (await own.read(`${agent}/ctxsz`)).includes(" / 4000 ("));
+      expect(asked).toBeGreaterThan(before);
+    } finally {
+      await own.stop();
+      await provider.stop(true);
+    }
+  });
+
   test("grows with the chat before anybody reads it", async () => {
     const { agent } = await world.session();
     const barrier = new Barrier(world.home);
