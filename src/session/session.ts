@@ -345,10 +345,12 @@ const ownVariables =
   /^(OLLIE_(TOOL|CALL_ID|SESSION|AGENT|CWD|TOOLS_PATH|MEMORY_PATH|TMP|ADDR|ARG_.*)|BUN_OPTIONS|BUN_BE_BUN)$/;
 
 export function checkEnv(keys: Keys): void {
-  for (const name of keys.keys()) {
+  for (const [name, value] of keys) {
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
       throw new Fault("invalid", `${name}: a variable's name is letters, digits and _`);
     if (ownVariables.test(name)) throw new Fault("denied", `${name} is set by ollie itself`);
+    if (name === "OLLIE_TOOL_MEMORY" && !/^\d*$/.test(value))
+      throw new Fault("invalid", `${name}=${value}: a number of MiB is right`);
   }
 }
 

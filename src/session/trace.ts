@@ -1,8 +1,8 @@
 /** A bounded ring of JSON lines: one for each transition of an agent's actors. */
 import type { TextLog } from "./live.ts";
 
-/** Bytes kept; older lines fall out. */
-const capacity = 64 * 1024;
+/** Bytes kept, for as long as the agent lives: some fifteen turns. Older lines fall out, half of them at a time. */
+const capacity = 16 * 1024;
 
 export interface Transition {
   /** `agent`, or `call:ID`. */
@@ -14,7 +14,7 @@ export interface Transition {
 }
 
 export class Trace implements TextLog {
-  #lines: Uint8Array[] = [];
+  #bytes = Buffer.alloc(1024);
   #kept = 0;
   length = 0;
 
@@ -24,18 +24,30 @@ export class Trace implements TextLog {
 
   add(transition: Transition): void {
     const line = Buffer.from(`${JSON.stringify({ time: new Date().toISOString(), ...transition })}\n`);
-    this.#lines.push(line);
-    this.length += line.length;
+    if (this.#kept + line.length > capacity) this.#forget(capacity / 2);
+    this.#makeRoom(this.#kept + line.length);
+    line.copy(this.#bytes, this.#kept);
     this.#kept += line.length;
-    let fallen = 0;
-    while (this.#kept > capacity) this.#kept -= this.#lines[fallen++]!.length;
-    if (fallen > 0) this.#lines.splice(0, fallen);
+    this.length += line.length;
   }
 
   /** An offset before the oldest line that is kept reads from that line on. */
   read(offset: number, count: number): Uint8Array {
-    const text = Buffer.concat(this.#lines);
     const at = Math.max(0, offset - this.start);
-    return text.subarray(at, at + count);
+    return Buffer.from(this.#bytes.subarray(at, Math.min(at + count, this.#kept)));
+  }
+
+  /** Drops the oldest lines, at least so many bytes of them if there are as many. */
+  #forget(bytes: number): void {
+    const end = this.#bytes.subarray(0, this.#kept).indexOf("\n", Math.min(bytes, this.#kept) - 1) + 1;
+    this.#bytes.copyWithin(0, end, this.#kept);
+    this.#kept -= end;
+  }
+
+  #makeRoom(size: number): void {
+    if (size <= this.#bytes.length) return;
+    const larger = Buffer.alloc(Math.max(size, 2 * this.#bytes.length));
+    this.#bytes.copy(larger, 0, 0, this.#kept);
+    this.#bytes = larger;
   }
 }

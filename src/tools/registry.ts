@@ -65,7 +65,12 @@ export function createRegistry(
     },
     get(name) {
       refresh();
-      return tools.find((tool) => tool.name === name);
+      const find = () => tools.find((tool) => tool.name === name);
+      if (find()) return find();
+      // Who names a tool that is not known has perhaps just put it there.
+      checked = Number.NEGATIVE_INFINITY;
+      refresh();
+      return find();
     },
     problems() {
       refresh();

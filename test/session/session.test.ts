@@ -73,6 +73,7 @@ describe("creating a session", () => {
     [{ remote: "u@h" }, /not built in/],
     [{ from: "x" }, /not built in/],
     [{ "env.OLLIE_ADDR": "x" }, /set by ollie itself/],
+    [{ "env.OLLIE_TOOL_MEMORY": "1G" }, /number of MiB/],
   ])("refuses %p and leaves nothing behind", async (words, message) => {
     await expect(create(words as Record<string, string>)).rejects.toThrow(message);
     expect(names()).toEqual([]);
