@@ -1,12 +1,12 @@
 /** A live agent: an actor, its store, and the views and verbs that the tree shows of them. */
-import type { SnapshotFrom } from "xstate";
 import { type AgentRef, agentMachine } from "../../actors/agent.ts";
-import { machineJson, machineMermaid, snapshotJson, stateLine } from "../../actors/view.ts";
+import { machineJson, machineMermaid } from "../../actors/view.ts";
 import { Fault, toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { Waiting } from "../store/records.ts";
 import { Turns } from "../turn/turns.ts";
+import { type ActorOwner, AgentActor } from "./actor.ts";
 import { Host } from "./host.ts";
 import type { Keys, LiveAgent, Stamp, Topic } from "./live.ts";
 import { checkedSettings, Profile } from "./profile.ts";
@@ -17,9 +17,8 @@ import { contextSize, costText, estimateTokens, lastContext, usageText } from ".
 import { Toolbox } from "./toolbox.ts";
 import { Trace } from "./trace.ts";
 import { checkAgentVerb, runAgentVerb } from "./verbs.ts";
-import { StateWatch } from "./watch.ts";
 
-export class Agent implements LiveAgent {
+export class Agent implements LiveAgent, ActorOwner {
   readonly qid: number;
   readonly turns: Turns;
   readonly profile: Profile;
@@ -27,8 +26,7 @@ export class Agent implements LiveAgent {
   readonly #services: Services;
   readonly #host: Host;
   readonly #stamps: Stamps;
-  readonly #state = new StateWatch();
-  #ref?: AgentRef;
+  readonly #actor = new AgentActor(this);
   #trace?: Trace;
   #removed = false;
 
@@ -68,52 +66,32 @@ export class Agent implements LiveAgent {
 
   // The actor.
 
-  /** Called once. Goes on with what was submitted before a restart. */
+  /** Called once, when the session knows this agent. */
   start(): void {
-    this.#attach(this.session.spawn(this));
-    this.#actor().send({ type: "RESUME" });
+    this.#actor.start();
   }
 
-  #attach(ref: AgentRef): void {
-    this.#ref = ref;
-    ref.subscribe({
-      next: (snapshot) => this.#show(snapshot),
-      error: (error) => void this.#replace(ref, error),
-    });
-    this.#show(ref.getSnapshot());
+  spawn(): AgentRef {
+    return this.session.spawn(this);
   }
 
-  #show(snapshot: SnapshotFrom<typeof agentMachine>): void {
-    if (!this.#state.set(stateLine(snapshot))) return;
+  stateChanged(): void {
     this.touch("state");
-    this.#state.tell();
   }
 
-  /** A machine that throws, which only a mistake in ollie makes it do, is over. With another one the agent loses no more than the turn. */
-  async #replace(broken: AgentRef, error: unknown): Promise<void> {
+  async actorBroke(error: unknown): Promise<boolean> {
     const { log } = this.#services;
     log.error({ err: error, session: this.session.name, agent: this.name }, "an agent's machine broke");
-    const { children, value } = broken.getSnapshot();
-    for (const call of Object.values(children)) call?.send({ type: "STOP" });
-    const reason = `ollie made a mistake (${toFault(error).message}); its log tells more`;
-    await this.turns.abandon(reason);
-    if (this.#removed) return;
-    this.#attach(this.session.spawn(this));
-    // One that breaks at the very question whether something waits must not be asked again at once.
-    if (value !== "idle") this.#actor().send({ type: "RESUME" });
-  }
-
-  #actor(): AgentRef {
-    if (!this.#ref) throw new Fault("io", `agent ${this.name} has no actor`);
-    return this.#ref;
+    await this.turns.abandon(`ollie made a mistake (${toFault(error).message}); its log tells more`);
+    return !this.#removed;
   }
 
   get state(): string {
-    return this.#state.line;
+    return this.#actor.line;
   }
 
   get changes(): number {
-    return this.#state.changes;
+    return this.#actor.changes;
   }
 
   get settled(): boolean {
@@ -122,11 +100,11 @@ export class Agent implements LiveAgent {
 
   /** A turn runs. */
   get busy(): boolean {
-    return this.#state.line !== "idle";
+    return this.#actor.busy;
   }
 
   watch(listener: () => void): () => void {
-    return this.#state.add(listener);
+    return this.#actor.watch(listener);
   }
 
   get trace(): Trace {
@@ -143,14 +121,14 @@ export class Agent implements LiveAgent {
   }
 
   snapshot(): string {
-    return snapshotJson(this.#actor().getSnapshot());
+    return this.#actor.snapshot();
   }
 
   // What it is told.
 
   async submit(text: string): Promise<void> {
     await this.#accept(text, "prompt");
-    this.#actor().send({ type: "WAKE" });
+    this.#actor.send({ type: "WAKE" });
   }
 
   async enqueue(text: string): Promise<void> {
@@ -160,7 +138,7 @@ export class Agent implements LiveAgent {
   /** Into the running turn with its next results; where no turn runs, a prompt like any other. */
   async inject(text: string): Promise<void> {
     await this.#accept(text, "inject");
-    this.#actor().send({ type: "WAKE" });
+    this.#actor.send({ type: "WAKE" });
   }
 
   async #accept(text: string, how: Waiting["how"]): Promise<void> {
@@ -184,21 +162,14 @@ export class Agent implements LiveAgent {
   }
 
   stop(): void {
-    this.#actor().send({ type: "STOP" });
+    this.#actor.send({ type: "STOP" });
   }
 
   /** The server ends: interrupts the turn and begins no other. Resolves when all of it is on disk. */
   halt(): Promise<void> {
     this.turns.halt();
-    if (!this.busy) return Promise.resolve();
     this.stop();
-    return new Promise((resolve) => {
-      const unwatch = this.watch(() => {
-        if (this.busy) return;
-        unwatch();
-        resolve();
-      });
-    });
+    return this.#actor.idle();
   }
 
   checkCtl(line: string): void {
@@ -357,6 +328,6 @@ export class Agent implements LiveAgent {
   end(): void {
     this.#removed = true;
     this.turns.dispose();
-    this.#state.tell();
+    this.#actor.end();
   }
 }
