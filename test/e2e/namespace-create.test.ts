@@ -146,7 +146,7 @@ describe("session/new", () => {
       ["name=x cwd=relative\n", "Invalid argument: cwd=relative: an absolute path is right"],
       ["name=x cwd=/nowhere/at/all\n", "file does not exist: cwd=/nowhere/at/all"],
       ["name=x cwd=/etc/passwd\n", "file does not exist: cwd=/etc/passwd"],
-      ["name=x temperature=warm\n", "Invalid argument: temperature=warm: a number from 0 to 10 is right"],
+      ["name=x temperature=warm\n", "Invalid argument: temperature=warm: a number from 0 up is right"],
       ["name=x maxTokens=1.5\n", "Invalid argument: maxTokens=1.5: a whole number from 1 up is right"],
       ["name=x reasoning=maybe\n", "Invalid argument: reasoning=maybe: one of true, false is right"],
       ["name=x agent=nobody\n", "file does not exist: no agent nobody: there are default,"],

@@ -24,14 +24,6 @@ async function blocked(fid: Fid): Promise<{ answer: Promise<string> }> {
   return { answer };
 }
 
-/** A turn that waits in a tool call until the barrier is lifted. */
-async function calling({ agent }: Session, then?: string): Promise<Barrier> {
-  const barrier = new Barrier(world.home);
-  await world.write(`${agent}/prompt`, `run ${barrier.command(then)}`);
-  await until("the call runs", async () => (await world.read(`${agent}/state`)) === "calling: shell\n");
-  return barrier;
-}
-
 describe("state", () => {
   test("is idle at first, and has left it when the prompt is closed", async () => {
     const { agent } = await world.session();
@@ -60,14 +52,12 @@ describe("state", () => {
     await world.tool("pause_one", one.command());
     await world.tool("pause_two", two.command());
     await world.write(`${agent}/tools`, "pause_one pause_two\n");
-    const becomes = (state: string) =>
-      until(state, async () => (await world.read(`${agent}/state`)) === `${state}\n`);
     await world.write(`${agent}/prompt`, "side by side\n");
-    await becomes("calling: pause_two, pause_one");
+    await world.becomes(agent, "calling: pause_two, pause_one");
     two.go();
-    await becomes("calling: pause_one");
+    await world.becomes(agent, "calling: pause_one");
     one.go();
-    await becomes("idle");
+    await world.becomes(agent, "idle");
   });
 });
 
@@ -86,7 +76,7 @@ describe("statewait", () => {
   test("answers at the first change after the open", async () => {
     const session = await world.session();
     const { answer } = await blocked(await open(session));
-    const barrier = await calling(session);
+    const barrier = await world.calling(session.agent);
     expect(await answer).toBe("thinking\n");
     barrier.go();
     await world.idle(session.agent);
@@ -95,7 +85,7 @@ describe("statewait", () => {
   test("counts from the open, not from the first read or from another's open", async () => {
     const session = await world.session();
     const early = await open(session);
-    const barrier = await calling(session);
+    const barrier = await world.calling(session.agent);
     const late = await blocked(await open(session));
     expect(await take(early)).toBe("calling: shell\n");
     barrier.go();
@@ -106,7 +96,7 @@ describe("statewait", () => {
   test("ends after its answer, byte by byte as well, and then waits for the next change", async () => {
     const session = await world.session();
     const fid = await open(session);
-    const barrier = await calling(session);
+    const barrier = await world.calling(session.agent);
     let text = "";
     for (let byte = await take(fid, 0, 1); byte !== ""; byte = await take(fid, text.length, 1)) text += byte;
     expect(text).toBe("calling: shell\n");
@@ -153,7 +143,7 @@ describe("statewait", () => {
     const answers = fids.map((fid) => later(fid));
     expect(await world.read(`${session.agent}/state`)).toBe("idle\n");
     expect((await world.client.readDir(session.agent)).length).toBeGreaterThan(20);
-    const barrier = await calling(session);
+    const barrier = await world.calling(session.agent);
     expect(new Set(await Promise.all(answers))).toEqual(new Set(["thinking\n"]));
     barrier.go();
     await world.idle(session.agent);
@@ -167,7 +157,7 @@ describe("statewait", () => {
     await world.client.stat("");
     control.abort();
     expect(await answer).toBe("Interrupted system call");
-    const barrier = await calling(session);
+    const barrier = await world.calling(session.agent);
     expect(await take(fid)).toBe("calling: shell\n");
     barrier.go();
     await world.idle(session.agent);
@@ -236,7 +226,7 @@ describe("idlewait", () => {
 
   test("waits for the end of the turn and of all that waits behind it", async () => {
     const session = await world.session();
-    const barrier = await calling(session);
+    const barrier = await world.calling(session.agent);
     for (const text of ["second", "third"]) await world.write(`${session.agent}/prompt`, `${text}\n`);
     const { answer } = await blocked(await open(session, "idlewait"));
     barrier.go();
@@ -247,7 +237,7 @@ describe("idlewait", () => {
 
   test("is ended by flush, clunk and removal as well", async () => {
     const session = await world.session();
-    const barrier = await calling(session);
+    const barrier = await world.calling(session.agent);
     const control = new AbortController();
     const flushed = later(await open(session, "idlewait"), control.signal);
     const fid = await open(session, "idlewait");

@@ -124,6 +124,36 @@ export class World {
     await this.write(`${agent}/prompt`, prompt);
     await this.idle(agent);
   }
+
+  /** Carries out verbs of an agent. */
+  ctl(agent: string, lines: string): Promise<void> {
+    return this.write(`${agent}/ctl`, `${lines}\n`);
+  }
+
+  /** A file of JSON lines. */
+  async json(path: string) {
+    const lines = (await this.read(path)).split("\n").filter(Boolean);
+    return lines.map((line) => JSON.parse(line));
+  }
+
+  /** What a model would get: role and text of each message. */
+  async context(agent: string): Promise<string[]> {
+    const messages = await this.json(`${agent}/context`);
+    return messages.map(({ role, text }) => `${role}: ${text.trim()}`);
+  }
+
+  /** Waits until the agent is in that state. */
+  async becomes(agent: string, state: string): Promise<void> {
+    await until(state, async () => (await this.read(`${agent}/state`)) === `${state}\n`);
+  }
+
+  /** A turn that waits in a tool call until the barrier is lifted, and then runs `then`. */
+  async calling(agent: string, then?: string): Promise<Barrier> {
+    const barrier = new Barrier(this.home);
+    await this.write(`${agent}/prompt`, `run ${barrier.command(then)}`);
+    await this.becomes(agent, "calling: shell");
+    return barrier;
+  }
 }
 
 /** What a tool can be made to wait for: a file in the work folder, which `go` makes. */
