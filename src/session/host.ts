@@ -39,7 +39,7 @@ export class Host implements TurnHost {
     return systemPrompt({
       config: profile.config(),
       cwd: profile.cwd(),
-      prompts: this.services.prompts(),
+      prompts: this.services.prompts,
       loadable: toolbox.loadable(),
     });
   }

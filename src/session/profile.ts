@@ -1,12 +1,8 @@
 /** What an agent runs on: its own settings over its config's, over the environment's, over the backend's defaults. */
-import { statSync } from "node:fs";
-import { homedir } from "node:os";
 import type { AgentConfig } from "../config/agents.ts";
-import { Fault } from "../fault.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { AgentSettings } from "../turn/host.ts";
-import { agentKeys, checkKeys, generation, keyLines } from "./keys.ts";
-import type { Keys } from "./live.ts";
+import { agentKeys, generation, keyLines } from "./keys.ts";
 import type { Services } from "./services.ts";
 
 /** Settings that a running turn stands on. */
@@ -81,27 +77,4 @@ export class Profile {
 function printed(value: unknown): string {
   if (value === undefined) return "";
   return Array.isArray(value) ? JSON.stringify(value) : String(value);
-}
-
-/** Checks agent keys as a create or cfg write gives them; null unsets. */
-export function checkedSettings(keys: Keys, services: Services): Record<string, string | null> {
-  checkKeys(keys, agentKeys);
-  const set: Record<string, string | null> = {};
-  for (const [key, value] of keys) set[key] = value === "" ? null : value;
-  if (set.backend) services.backend(set.backend);
-  if (set.agent) services.agentConfig(set.agent);
-  if (set.cwd) set.cwd = checkFolder(set.cwd);
-  return set;
-}
-
-/** An absolute path of an existing folder; `~` is the home folder. */
-export function checkFolder(path: string): string {
-  const full = path === "~" || path.startsWith("~/") ? homedir() + path.slice(1) : path;
-  if (!full.startsWith("/")) throw new Fault("invalid", `cwd=${path}: an absolute path is right`);
-  let isFolder = false;
-  try {
-    isFolder = statSync(full).isDirectory();
-  } catch {}
-  if (!isFolder) throw new Fault("missing", `cwd=${path}: there is no such folder`);
-  return full;
 }

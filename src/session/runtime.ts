@@ -2,11 +2,12 @@
 import { Fault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import type { Store } from "../store/store.ts";
+import { agentPlan, checkEnv, checkedSessionKeys, splitKeys } from "./checked.ts";
 import { agentKeys, checkName, sessionKeys, template } from "./keys.ts";
 import type { Keys, Runtime as LiveRuntime, Stamp } from "./live.ts";
 import { metricsText } from "./metrics.ts";
 import type { Services } from "./services.ts";
-import { agentPlan, checkEnv, checkedSessionKeys, Session, splitKeys } from "./session.ts";
+import { Session } from "./session.ts";
 import { Stamps } from "./stamps.ts";
 
 /** The root's texts that come from elsewhere; none of them waits for the network. */

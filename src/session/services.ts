@@ -11,7 +11,7 @@ export interface Services extends TurnServices {
   toolsPath: string;
   memoryPath: string;
   /** Folders of `OLLIE_PROMPTS_PATH`. */
-  prompts(): readonly string[];
+  prompts: readonly string[];
   /** Folder that `save` writes to. */
   transcripts: string;
   /** @throws Fault that lists the agents there are, or names the file and key that is wrong */

@@ -8,9 +8,9 @@ import type { SessionStore } from "../store/session-store.ts";
 import { Gate } from "../turn/gate.ts";
 import { liveSession } from "../turn/machine.ts";
 import { Agent } from "./agent.ts";
-import { agentKeys, checkKeys, checkName, envLines, keyLines, sessionKeys, template } from "./keys.ts";
+import { agentPlan, checkEnv, checkedSessionKeys, splitKeys } from "./checked.ts";
+import { agentKeys, checkName, envLines, keyLines, sessionKeys, template } from "./keys.ts";
 import type { Keys, LiveSession, Stamp, Topic } from "./live.ts";
-import { checkedSettings, checkFolder } from "./profile.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { Stamps } from "./stamps.ts";
@@ -306,67 +306,4 @@ export class Session implements LiveSession {
 /** An agent's actor keeps its id when the agent is renamed. */
 function actorId(agent: Agent): string {
   return `agent:${agent.store.state.id}`;
-}
-
-export interface SplitKeys {
-  session: Keys;
-  agent: Keys;
-  env: Keys;
-}
-
-/** Which of the keys of `session/new` are the session's, the first agent's, the environment's. `cwd` is the session's. */
-export function splitKeys(keys: Keys): SplitKeys {
-  const split: SplitKeys = { session: new Map(), agent: new Map(), env: new Map() };
-  for (const [key, value] of keys) {
-    if (key.startsWith("env.")) split.env.set(key.slice(4), value);
-    else if (Object.hasOwn(sessionKeys, key)) split.session.set(key, value);
-    else if (Object.hasOwn(agentKeys, key)) split.agent.set(key, value);
-    else
-      throw new Fault(
-        "invalid",
-        `unknown key ${key}; there are ${[...new Set([...Object.keys(sessionKeys), ...Object.keys(agentKeys)])].join(" ")} env.NAME`,
-      );
-  }
-  return split;
-}
-
-/** Session keys as a create or cfg write gives them, checked. */
-export function checkedSessionKeys(keys: Keys): Record<string, string> {
-  checkKeys(keys, sessionKeys);
-  const set = Object.fromEntries(keys);
-  if (set.cwd) set.cwd = checkFolder(set.cwd);
-  if (set.remote)
-    throw new Fault("invalid", `remote=${set.remote}: sessions on other hosts are not built in yet`);
-  return set;
-}
-
-/** What ollie gives to tools itself, and what would turn its own programs into others. */
-const ownVariables =
-  /^(OLLIE_(TOOL|CALL_ID|SESSION|AGENT|CWD|TOOLS_PATH|MEMORY_PATH|TMP|ADDR|ARG_.*)|BUN_OPTIONS|BUN_BE_BUN)$/;
-
-export function checkEnv(keys: Keys): void {
-  for (const [name, value] of keys) {
-    if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
-      throw new Fault("invalid", `${name}: a variable's name is letters, digits and _`);
-    if (ownVariables.test(name)) throw new Fault("denied", `${name} is set by ollie itself`);
-    if (name === "OLLIE_TOOL_MEMORY" && !/^\d*$/.test(value))
-      throw new Fault("invalid", `${name}=${value}: a number of MiB is right`);
-  }
-}
-
-/** What a new agent is to be: its name (free or named outright) and its settings. */
-export function agentPlan(
-  keys: Keys,
-  services: Services,
-  freeName: (wanted: string) => string,
-): { name: string; set: Record<string, string | null> } {
-  const rest = new Map(keys);
-  const given = rest.get("name");
-  rest.delete("name");
-  const set = checkedSettings(rest, services);
-  const config = set.agent ?? "default";
-  services.agentConfig(config);
-  const name = given || freeName(config);
-  checkName(name);
-  return { name, set };
 }

@@ -113,7 +113,7 @@ export class World {
         toolsPath: this.toolsFolder,
         memoryPath: join(this.folder, "memory"),
         transcripts: join(this.folder, "transcripts"),
-        prompts: () => [],
+        prompts: [],
         agentConfig: (name) => this.#agentConfig(name),
         backend: (name) => {
           if (name !== "fake") throw new Fault("missing", `no backend ${name}; there is fake`);

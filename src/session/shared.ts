@@ -1,0 +1,140 @@
+/** What all sessions of a server share, as the present configuration has it; `reload` puts another one in its place. */
+import { join } from "node:path";
+import type { Logger } from "pino";
+import type { Backend } from "../backends/backend.ts";
+import { BackendRegistry } from "../backends/registry.ts";
+import { retryDelay } from "../backends/retry.ts";
+import { type AgentConfig, listAgents, loadAgent } from "../config/agents.ts";
+import type { Config } from "../config/config.ts";
+import { listSkills } from "../config/skills.ts";
+import { build } from "../config/version.ts";
+import { createRegistry } from "../tools/registry.ts";
+import type { ToolRegistry } from "../tools/tool.ts";
+import { qidBlock } from "./live.ts";
+import { Counters } from "./metrics.ts";
+import type { Reports } from "./runtime.ts";
+import type { Services } from "./services.ts";
+
+/** Milliseconds for which an agent config counts as unchanged. */
+const configFresh = 1000;
+
+export class Shared implements Services {
+  readonly counters = new Counters();
+  readonly cwd = process.cwd();
+  readonly retryDelay = retryDelay;
+  #config: Config;
+  #backends: BackendRegistry;
+  #tools: ToolRegistry;
+  readonly #agents = new Map<string, { config: AgentConfig; read: number }>();
+  /** Block 0 is the root's. Beginning at the present time keeps paths of earlier servers from coming back. */
+  #qid = Math.floor(Date.now() / 1000) * 2 ** 20;
+
+  constructor(
+    config: Config,
+    readonly addr: string,
+    readonly log: Logger,
+  ) {
+    this.#config = config;
+    this.#backends = backendsOf(config);
+    this.#tools = toolsOf(config);
+  }
+
+  reload(config: Config): void {
+    this.close();
+    this.#config = config;
+    this.#backends = backendsOf(config);
+    this.#tools = toolsOf(config);
+    this.#agents.clear();
+    for (const warning of config.warnings) this.log.warn(warning);
+    this.log.info("configuration read again");
+  }
+
+  close(): void {
+    this.#backends.close();
+    this.#tools.close();
+  }
+
+  get registry(): ToolRegistry {
+    return this.#tools;
+  }
+
+  get toolsPath(): string {
+    return this.#config.paths.tools.join(":");
+  }
+
+  get memoryPath(): string {
+    return this.#config.paths.memory;
+  }
+
+  get prompts(): readonly string[] {
+    return this.#config.paths.prompts;
+  }
+
+  get transcripts(): string {
+    const { environment, paths } = this.#config;
+    return environment.OLLIE_TRANSCRIPTS_PATH || join(paths.state, "transcripts");
+  }
+
+  agentConfig(name: string): AgentConfig {
+    const now = Date.now();
+    const known = this.#agents.get(name);
+    if (known && now - known.read < configFresh) return known.config;
+    const config = loadAgent(name, this.#config.paths.agents);
+    this.#agents.set(name, { config, read: now });
+    return config;
+  }
+
+  backend(name: string): Backend {
+    return this.#backends.get(name);
+  }
+
+  defaultBackend(): string {
+    return this.#backends.defaultName;
+  }
+
+  defaultModel(): string | undefined {
+    return this.#config.settings.model;
+  }
+
+  knownModels(backend: string, ask: boolean): string {
+    return this.#backends.modelsOf(backend, ask);
+  }
+
+  knownWindow(backend: string, model: string, ask: boolean): number | undefined {
+    return this.#backends.knownWindow(backend, model, ask);
+  }
+
+  nextQid(): number {
+    this.#qid += qidBlock;
+    return this.#qid;
+  }
+
+  reports(): Omit<Reports, "ninep"> {
+    return {
+      version: () =>
+        `name: ollie\nversion: ${build.version}\ncommit: ${build.commit}\nprotocol: 9P2000\nsandbox: off\n`,
+      backends: (ask) => this.#backends.backends(ask),
+      models: (ask) => this.#backends.models(ask),
+      agents: () => table(listAgents(this.#config.paths.agents)),
+      tools: () => table(this.#tools.list()),
+      skills: () => table(listSkills(this.#config.paths.skills)),
+    };
+  }
+}
+
+function backendsOf({ environment }: Config): BackendRegistry {
+  const backends = new BackendRegistry(environment);
+  backends.refresh();
+  return backends;
+}
+
+function toolsOf({ paths }: Config): ToolRegistry {
+  return createRegistry(paths.tools.join(":"));
+}
+
+/** `name TAB description` lines. */
+function table(rows: readonly { name: string; description: string }[]): string {
+  return rows
+    .map(({ name, description }) => `${name}\t${description.replace(/\s+/g, " ").trim()}\n`)
+    .join("");
+}
