@@ -24,7 +24,7 @@ export class Profile {
   /** @throws Fault where the config or the backend is gone */
   settings(): AgentSettings {
     const config = this.config();
-    const backend = this.#set("backend") ?? config.backend ?? this.services.defaultBackend();
+    const backend = this.#set("backend") ?? config.backend ?? this.services.defaultBackend;
     const maxSteps = this.#set("maxSteps") ?? config.maxSteps;
     return {
       backend,
@@ -70,7 +70,7 @@ export class Profile {
   /** `OLLIE_MODEL` belongs to `OLLIE_BACKEND`; another backend has a default of its own. */
   #defaultModel(backend: string): string {
     const { defaultBackend, defaultModel } = this.services;
-    return (backend === defaultBackend() && defaultModel()) || this.services.backend(backend).defaultModel;
+    return (backend === defaultBackend && defaultModel) || this.services.backend(backend).defaultModel;
   }
 }
 

@@ -100,7 +100,7 @@ export class Runtime implements LiveRuntime {
 
   sessionTemplate(): string {
     const { defaultBackend, defaultModel, cwd } = this.services;
-    const defaults = { agent: "default", backend: defaultBackend(), model: defaultModel() ?? "", cwd };
+    const defaults = { agent: "default", backend: defaultBackend, model: defaultModel ?? "", cwd };
     const variable = { check: () => {}, help: "a variable for the tools; any number of them" };
     return template({ ...sessionKeys, ...agentKeys, "env.NAME": variable }, defaults);
   }

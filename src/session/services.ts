@@ -4,21 +4,21 @@ import type { TurnServices } from "../turn/host.ts";
 
 export interface Services extends TurnServices {
   /** Dial string of the server, for `OLLIE_ADDR`. */
-  addr: string;
+  readonly addr: string;
   /** Where agents work whose session names no folder. */
-  cwd: string;
+  readonly cwd: string;
   /** As in `OLLIE_TOOLS_PATH`, `OLLIE_MEMORY_PATH`. */
-  toolsPath: string;
-  memoryPath: string;
+  readonly toolsPath: string;
+  readonly memoryPath: string;
   /** Folders of `OLLIE_PROMPTS_PATH`. */
-  prompts: readonly string[];
+  readonly prompts: readonly string[];
   /** Folder that `save` writes to. */
-  transcripts: string;
+  readonly transcripts: string;
+  /** `OLLIE_BACKEND` and `OLLIE_MODEL`, or what stands in for them. */
+  readonly defaultBackend: string;
+  readonly defaultModel: string | undefined;
   /** @throws Fault that lists the agents there are, or names the file and key that is wrong */
   agentConfig(name: string): AgentConfig;
-  /** `OLLIE_BACKEND` and `OLLIE_MODEL`, or what stands in for them. */
-  defaultBackend(): string;
-  defaultModel(): string | undefined;
   /** Model ids of a backend as far as known, one per line. `ask`: have what is unknown or old asked for, without waiting. */
   knownModels(backend: string, ask: boolean): string;
   /** Context window in tokens, as far as known; `ask` likewise. */

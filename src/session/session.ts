@@ -162,7 +162,7 @@ export class Session implements LiveSession {
       check: () => {},
       help: "a file name of at most 128 bytes; empty: that of the agent config",
     };
-    const backend = this.#services.defaultBackend();
+    const backend = this.#services.defaultBackend;
     return template({ name, ...agentKeys }, { agent: "default", cwd: this.cwd, backend });
   }
 

@@ -88,11 +88,11 @@ export class Shared implements Services {
     return this.#backends.get(name);
   }
 
-  defaultBackend(): string {
+  get defaultBackend(): string {
     return this.#backends.defaultName;
   }
 
-  defaultModel(): string | undefined {
+  get defaultModel(): string | undefined {
     return this.#config.settings.model;
   }
 

@@ -62,10 +62,10 @@ export class Turns implements AgentWork {
   async ask(attempt: number, signal: AbortSignal): Promise<Answer> {
     const turn = this.#turn;
     if (!turn) throw new Fault("io", "no turn runs");
-    if (attempt === 0) this.#prepareRequest(turn);
     const { store, services } = this.host;
-    turn.answer = new AnswerWriter(store.chat, () => this.host.touch("chat"), turn.shown);
     try {
+      if (attempt === 0) this.#prepareRequest(turn);
+      turn.answer = new AnswerWriter(store.chat, () => this.host.touch("chat"), turn.shown);
       const { backend, model, params, agent } = this.host.settings();
       const provider = services.backend(backend);
       const tools = turn.last ? [] : this.host.loadedTools().map((tool) => services.registry.spec(tool));

@@ -120,8 +120,8 @@ export class World {
           if (this.backend instanceof Fault) throw this.backend;
           return this.backend;
         },
-        defaultBackend: () => "fake",
-        defaultModel: () => undefined,
+        defaultBackend: "fake",
+        defaultModel: undefined,
         knownModels: () => "fake-1\n",
         knownWindow: () => 1000,
         retryDelay: (error, attempt) =>
