@@ -115,6 +115,15 @@ describe("in the background", () => {
     expect(open.stderr).toMatch(/^olliesrv: .*tcp!localhost!5640.*\n$/);
   });
 
+  test("a log that has become long is put aside by the next start", async () => {
+    mkdirSync(home.state, { recursive: true });
+    const log = join(home.state, "olliesrv.log");
+    writeFileSync(log, "old\n".repeat(3_000_000));
+    await ok("start");
+    expect(statSync(`${log}.1`).size).toBe(12_000_000);
+    expect(readFileSync(log, "utf8")).not.toContain("old\n");
+  });
+
   test("restart keeps the options of the start, and the sessions", async () => {
     const listen = `unix!${home.folder}/elsewhere/9p`;
     await ok("start", "--listen", listen, "--log-level", "debug");

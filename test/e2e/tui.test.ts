@@ -43,7 +43,7 @@ function ours(): string[] {
       const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
       const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
       if (environment.includes(`HOME=${server.home.home}\0`) && /ollie-9p|\/o |tmux.*attach/.test(command))
-        found.push(command);
+        found.push(`${pid} ${command}`);
     } catch {
       // It has ended meanwhile.
     }
@@ -234,10 +234,20 @@ describe("o prompt on a terminal", () => {
       async () => (await server.read("s/edited/prompt.prev")) === "hello wörl!\n",
     );
     await terminal.line("/quit");
+    await terminal.shows(/ready>\s*$/);
     await terminal.line("clear; session=edited o prompt");
     await prompts("edited");
     await terminal.type("Up", "Up");
     await terminal.shows(/edited> hello wörl!$/m);
+  });
+
+  test("a prompt that is ended from elsewhere leaves the terminal as it was", async () => {
+    await server.create("name=ended");
+    await terminal.line("session=ended o prompt; stty -a | grep -o ' -*icanon'; stty sane");
+    await prompts("ended");
+    const editor = await until("the editor runs", () => ours().find((one) => one.includes("readline")));
+    process.kill(Number(editor.split(" ")[0]), "SIGTERM");
+    await terminal.shows(/ icanon$/m);
   });
 
   test("what is pasted or typed ahead is not lost between two prompts", async () => {

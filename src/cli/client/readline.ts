@@ -88,6 +88,16 @@ class TerminalLines implements Lines {
 
   constructor(private readonly history: History) {
     process.stdin.setRawMode(true);
+    for (const [signal, status] of [
+      ["SIGTERM", 143],
+      ["SIGHUP", 129],
+    ] as const) {
+      // The terminal must not stay raw.
+      process.on(signal, () => {
+        this.close();
+        process.exit(status);
+      });
+    }
     this.#editor = createInterface({
       input: this.#keys,
       // stdout is what the caller captures.

@@ -46,12 +46,24 @@ export async function startServer(config: Config, args: readonly string[]): Prom
 export async function stopServer(state: string): Promise<number | undefined> {
   const instance = findInstance(state);
   if (!instance) return undefined;
-  process.kill(instance.pid, "SIGTERM");
+  if (!tell(instance.pid)) return instance.pid;
   for (const end = Date.now() + stopLimit; findInstance(state)?.pid === instance.pid; await Bun.sleep(poll)) {
     if (Date.now() > end)
       throw new Fault("timeout", `the server (pid ${instance.pid}) does not end: kill -9 ${instance.pid}`);
   }
   return instance.pid;
+}
+
+/** False if the process has ended by itself meanwhile. */
+function tell(pid: number): boolean {
+  try {
+    return process.kill(pid, "SIGTERM");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ESRCH") return false;
+    throw new Fault("denied", `the server (pid ${pid}) cannot be ended: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
 }
 
 /** Returns the length of the log, before which nothing is of this start. */
