@@ -91,7 +91,7 @@ export const agentMachine = setup({
     toolcall: toolcallMachine,
   },
   actions: {
-    "begin afresh": assign({ attempt: 0, calls: [], end: { how: "done" } }),
+    "begin afresh": assign({ attempt: 0, retryAt: undefined, calls: [], end: { how: "done" } }),
     "count attempt": assign({ attempt: ({ context }) => context.attempt + 1 }),
     "forget attempts": assign({ attempt: 0, retryAt: undefined }),
     "note retry": assign((_, delay: number) => ({ retryDelay: delay, retryAt: Date.now() + delay })),

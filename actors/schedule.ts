@@ -6,16 +6,23 @@ export interface Scheduled {
   status: "waiting" | "queued" | "running" | "settled";
 }
 
+/** Calls of one answer that run side by side at most: each is a process, and a model may ask for any number. */
+const atOnce = 32;
+
 /**
- * The waiting calls that may start now. Neighbouring `read` calls run side by side; a `write` or `exclusive` call waits for all calls
+ * The waiting calls that may start now. Neighbouring `read` calls run side by side, up to a limit; a `write` or `exclusive` call waits for all calls
  * before it and holds up all after it, so that a read behind an edit sees the edit.
  */
 export function startable<C extends Scheduled>(calls: readonly C[]): C[] {
   const found: C[] = [];
+  let running = calls.filter(({ status }) => status === "queued" || status === "running").length;
   for (const call of calls) {
     if (call.status === "settled") continue;
     if (call.concurrency === "read") {
-      if (call.status === "waiting") found.push(call);
+      if (call.status === "waiting" && running < atOnce) {
+        found.push(call);
+        running++;
+      }
       continue;
     }
     const first = calls.every(

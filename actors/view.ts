@@ -12,9 +12,14 @@ export function stateLine(snapshot: AgentSnapshot): string {
   if (snapshot.matches("calling") || snapshot.matches("stopping")) {
     const running = calls.filter((call) => call.status === "running");
     const shown = running.length > 0 ? running : calls.filter((call) => call.status === "queued");
-    if (shown.length > 0) return `calling: ${[...new Set(shown.map((call) => call.name))].join(", ")}`;
+    if (shown.length > 0) return `calling: ${[...new Set(shown.map((call) => word(call.name)))].join(", ")}`;
   }
   return "thinking";
+}
+
+/** A tool's name as the model wrote it, which may be anything, as one word of a line. */
+function word(name: string): string {
+  return name.replace(/[\s,\p{Cc}]+/gu, "_").slice(0, 64);
 }
 
 /** A state value as one word: `calling`, `executing.running`. */

@@ -1,10 +1,10 @@
 /** The system prompt of an agent. The same inputs give the same bytes, so that providers' prompt caches hit. */
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { AgentConfig } from "../config/agents.ts";
 import { renderPrompt } from "../config/prompt.ts";
 import type { Tool } from "../tools/tool.ts";
-import { projectFiles } from "./project.ts";
+import { projectFiles, repositoryOf } from "./project.ts";
 
 export interface PromptParts {
   config: AgentConfig;
@@ -36,11 +36,9 @@ export function systemPrompt({ config, cwd, prompts, loadable }: PromptParts): s
 
 /** Which branch is checked out, read from the files of git itself: no process is started for it. */
 function gitFacts(cwd: string): string {
-  for (let folder = cwd; ; folder = dirname(folder)) {
-    const head = readHead(join(folder, ".git"));
-    if (head) return `repository ${folder}, ${head}`;
-    if (dirname(folder) === folder) return "not in a git repository";
-  }
+  const root = repositoryOf(cwd);
+  if (!root) return "not in a git repository";
+  return `repository ${root}, ${readHead(join(root, ".git")) ?? "no branch"}`;
 }
 
 function readHead(dotGit: string): string | undefined {

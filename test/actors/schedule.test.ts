@@ -23,5 +23,7 @@ describe("which calls may start", () => {
   test("a read behind a write waits for it", () => expect(starts(".Wr")).toEqual([]));
   test("writes follow each other", () => expect(starts("Ww")).toEqual([]));
   test("an exclusive call holds up what follows", () => expect(starts("xr")).toEqual([0]));
+  test("of very many reads, the first ones", () => expect(starts("r".repeat(100))).toHaveLength(32));
+  test("as many more as have settled", () => expect(starts(`.${"R".repeat(31)}rr`)).toEqual([32]));
   test("nothing is left to start", () => expect(starts("..")).toEqual([]));
 });

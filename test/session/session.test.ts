@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Agent } from "../../src/session/agent.ts";
 import type { Session } from "../../src/session/session.ts";
-import { answers, blocks, call, chat, finish, idle, say, until, World } from "../turn/world.ts";
+import { answers, blocks, call, chat, finish, hanging, idle, say, until, World } from "../turn/world.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -245,6 +245,21 @@ describe("verbs", () => {
     expect(readFileSync(join(world.folder, "transcripts", file!), "utf8")).toContain(
       "# Heading\n[[[not a marker\n",
     );
+  });
+
+  test("save in the middle of an answer holds what is there, and where it cannot write leaves nothing", async () => {
+    const agent = (await create({ name: "s" })).agents()[0]!;
+    world.model = hanging([say("as far as\nthis")]);
+    await agent.submit("go");
+    await until(agent, () => chat(agent).includes("this"));
+    const folder = join(world.folder, "transcripts");
+    await agent.ctl("save");
+    expect(readFileSync(join(folder, readdirSync(folder)[0]!), "utf8")).toEndWith("as far as\nthis\n");
+    await release(agent);
+    rmSync(folder, { recursive: true });
+    writeFileSync(folder, "in the way");
+    await expect(agent.ctl("save")).rejects.toThrow("the transcript could not be written");
+    expect(readdirSync(world.folder).sort()).toEqual(["cwd", "state", "tools", "transcripts"]);
   });
 
   test("stop of the session stops all its agents", async () => {

@@ -1,0 +1,115 @@
+/** Every path of a tool call, with a gate and a program that the test moves by hand. */
+import { describe, expect, test } from "bun:test";
+import { createActor, fromCallback, fromPromise, SimulatedClock, sendTo, setup } from "xstate";
+import { toolcallMachine } from "../../actors/toolcall.ts";
+import type { CallOutcome } from "../../src/tools/tool.ts";
+
+type Told = { type: string; id: string; outcome?: CallOutcome };
+
+function start() {
+  const clock = new SimulatedClock();
+  const told: Told[] = [];
+  const gate = Promise.withResolvers<void>();
+  const log: string[] = [];
+  let end: (outcome: CallOutcome) => void = () => {};
+  const toolcall = toolcallMachine.provide({
+    actors: {
+      admit: fromPromise(() => gate.promise),
+      execute: fromCallback(({ sendBack, receive }) => {
+        log.push("executes");
+        end = (outcome) => sendBack({ type: "EXECUTED", outcome });
+        receive(({ type }) => log.push(type));
+        return () => log.push("left");
+      }) as never,
+    },
+  });
+  const parent = setup({ actors: { toolcall } }).createMachine({
+    invoke: { src: "toolcall", id: "call:1", input: { id: "1", name: "shell", work: null } },
+    on: {
+      STOP: { actions: sendTo("call:1", { type: "STOP" }) },
+      "CALL.*": { actions: ({ event }) => void told.push(event as Told) },
+    },
+  });
+  const actor = createActor(parent, { clock }).start();
+  return {
+    clock,
+    told,
+    gate,
+    log,
+    stop: () => actor.send({ type: "STOP" }),
+    end: (how: CallOutcome["how"]) => end({ ok: how === "done", how, text: how }),
+    get state() {
+      return actor.getSnapshot().children["call:1"]?.getSnapshot().value;
+    },
+  };
+}
+
+const settle = () => Bun.sleep(1);
+
+async function executing() {
+  const call = start();
+  call.gate.resolve();
+  await settle();
+  return call;
+}
+
+describe("a tool call", () => {
+  test("waits until it is let in, says that it runs, and ends once with its outcome", async () => {
+    const call = start();
+    await settle();
+    expect([call.state, call.told]).toEqual(["queued", []]);
+    call.gate.resolve();
+    await settle();
+    expect(call.state).toEqual({ executing: "running" });
+    expect(call.told).toEqual([{ type: "CALL.RUNNING", id: "1" }]);
+    call.end("done");
+    call.end("failed");
+    expect(call.told.slice(1)).toEqual([
+      { type: "CALL.SETTLED", id: "1", outcome: { ok: true, how: "done", text: "done" } },
+    ]);
+  });
+
+  for (const how of ["failed", "timedOut", "cancelled", "refused"] as const)
+    test(`that ended as ${how} says so`, async () => {
+      const call = await executing();
+      call.end(how);
+      expect(call.told[1]).toMatchObject({ outcome: { ok: false, how } });
+    });
+
+  test("that is stopped in line never runs", async () => {
+    const call = start();
+    call.stop();
+    expect(call.told).toMatchObject([{ type: "CALL.SETTLED", outcome: { how: "cancelled" } }]);
+    call.gate.resolve();
+    await settle();
+    expect(call.log).toEqual([]);
+    expect(call.told).toHaveLength(1);
+  });
+
+  test("that cannot be let in has failed", async () => {
+    const call = start();
+    call.gate.reject(new Error("no"));
+    await settle();
+    expect(call.told).toMatchObject([{ type: "CALL.SETTLED", outcome: { ok: false, how: "failed" } }]);
+  });
+
+  test("that is stopped while it runs is given time to end, and keeps its outcome", async () => {
+    const call = await executing();
+    call.stop();
+    call.stop();
+    expect(call.log).toEqual(["executes", "STOP"]);
+    call.clock.increment(500);
+    call.end("cancelled");
+    expect(call.told[1]).toMatchObject({ outcome: { how: "cancelled", text: "cancelled" } });
+  });
+
+  test("that does not end when it is stopped is given up", async () => {
+    const call = await executing();
+    call.stop();
+    call.clock.increment(1000);
+    expect(call.told[1]).toMatchObject({ outcome: { ok: false, how: "cancelled" } });
+    expect(call.log).toEqual(["executes", "STOP", "left"]);
+    call.end("done");
+    expect(call.told).toHaveLength(2);
+  });
+});

@@ -1,0 +1,83 @@
+import { describe, expect, test } from "bun:test";
+import { createActor, createMachine } from "xstate";
+import { type AgentWork, agentMachine, type TurnCall } from "../../actors/agent.ts";
+import { sessionMachine } from "../../actors/session.ts";
+import { toolcallMachine } from "../../actors/toolcall.ts";
+import { machineJson, machineMermaid, snapshotJson, stateLine } from "../../actors/view.ts";
+
+const work: AgentWork = {
+  promptWaits: () => false,
+  anythingWaits: () => false,
+  settled: () => {},
+  verdict: () => ({ next: "ask" }),
+};
+
+/** A snapshot of an agent in the middle of these calls: the one that runs first, the others behind it. */
+function calling(...calls: [name: string, status: TurnCall["status"]][]) {
+  const context = {
+    work,
+    attempt: 0,
+    retryDelay: 0,
+    end: { how: "done" as const, reason: "a secret reason" },
+    calls: calls.map(([name, status], i) => ({
+      id: `${i}`,
+      name,
+      status,
+      concurrency: "read" as const,
+      work: { args: "secret arguments" },
+    })),
+  };
+  return agentMachine.resolveState({ value: "calling", context });
+}
+
+describe("the line of state", () => {
+  test("names the calls that run, in call order, each once", () => {
+    expect(stateLine(calling(["b", "running"], ["a", "running"], ["b", "running"], ["c", "waiting"]))).toBe(
+      "calling: b, a",
+    );
+  });
+
+  test("names those that stand in line where none runs", () => {
+    expect(stateLine(calling(["a", "settled"], ["b", "queued"]))).toBe("calling: b");
+  });
+
+  test("is one line of words, whatever a model calls a tool", () => {
+    expect(stateLine(calling(["a b,\nc\u0007", "running"], ["x".repeat(1000), "running"]))).toBe(
+      `calling: a_b_c_, ${"x".repeat(64)}`,
+    );
+  });
+});
+
+test("a snapshot holds states and names, no texts", () => {
+  const view = snapshotJson(calling(["shell", "running"]));
+  expect(JSON.parse(view)).toMatchObject({
+    value: "calling",
+    context: { calls: [{ id: "0", name: "shell", status: "running" }], end: "done" },
+  });
+  expect(view).not.toContain("secret");
+});
+
+describe("a machine as data", () => {
+  test("can be made into a machine again", () => {
+    const config = JSON.parse(machineJson(agentMachine));
+    const again = createMachine(config);
+    expect(Object.keys(again.states)).toEqual(Object.keys(agentMachine.states));
+    expect(createActor(createMachine({ ...config, context: { calls: [] } })).getSnapshot().value).toBe(
+      "idle",
+    );
+  });
+
+  for (const machine of [agentMachine, toolcallMachine, sessionMachine])
+    test(`draws ${machine.id} with every state and every arrow between states that exist`, () => {
+      const lines = machineMermaid(machine).trim().split("\n");
+      expect(lines[0]).toBe("stateDiagram-v2");
+      const arrows = lines.flatMap((line) => /^ *(\S+) --> ([^\s:]+)(: .+)?$/.exec(line)?.slice(1, 3) ?? []);
+      const states = new Set(Object.keys(machine.states));
+      for (const { states: inner } of Object.values(machine.states))
+        for (const name of Object.keys(inner)) states.add(name);
+      for (const end of arrows) expect(["[*]", ...states]).toContain(end);
+      for (const name of states) expect(arrows).toContain(name);
+      const shown = lines.filter((line) => !/-->|^stateDiagram|^ *state \S+ \{$|^ *\}$/.test(line));
+      expect(shown).toEqual([]);
+    });
+});
