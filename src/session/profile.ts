@@ -28,7 +28,7 @@ export class Profile {
     const maxSteps = this.#set("maxSteps") ?? config.maxSteps;
     return {
       backend,
-      model: this.#set("model") ?? config.model ?? this.#defaultModel(backend),
+      model: this.#set("model") ?? ownModel(config, backend) ?? this.#defaultModel(backend),
       agent: config.name,
       cwd: this.cwd(),
       maxSteps: maxSteps === undefined ? undefined : Number(maxSteps),
@@ -72,6 +72,11 @@ export class Profile {
     const { defaultBackend, defaultModel } = this.services;
     return (backend === defaultBackend && defaultModel) || this.services.backend(backend).defaultModel;
   }
+}
+
+/** A config that names a backend and a model means the two together. */
+function ownModel(config: AgentConfig, backend: string): string | undefined {
+  return config.backend === undefined || config.backend === backend ? config.model : undefined;
 }
 
 function printed(value: unknown): string {

@@ -44,7 +44,7 @@ export async function callTool(
       timeout: limit * 1000,
       onOutput,
       signal,
-      spill: join(ctx.tmp, "output", `${callId.replace(/[^\w.-]/g, "_").slice(0, 100)}.txt`),
+      spill: join(ctx.tmp, "output", `${fileName(ctx.agent)}.${fileName(callId)}.txt`),
       memory: memoryLimit(ctx.env),
     });
     const note = repaired
@@ -55,6 +55,11 @@ export async function callTool(
   } catch (error) {
     return refused(`${tool.name} could not be started: ${toFault(error).message}`);
   }
+}
+
+/** Agents of a session share the folder, and some providers begin to count calls anew with each conversation. */
+function fileName(text: string): string {
+  return text.replace(/[^\w.-]/g, "_").slice(0, 100);
 }
 
 function refused(text: string): CallOutcome {

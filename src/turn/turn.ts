@@ -74,7 +74,7 @@ export class Turn {
         args,
         ok: outcome!.ok,
         // A long output is kept in a file that is called like the call; that does not make it another output.
-        text: outcome!.text.replaceAll(id, ""),
+        text: outcome!.text.replaceAll(`${id}.txt`, ""),
       })),
     );
   }

@@ -156,6 +156,19 @@ describe("settings", () => {
     expect(value(world.runtime.session("s")!.agents()[0]!.cfg(), "seed")).toBe("7");
   });
 
+  test("of the agent win over its config, whose model goes with its backend", async () => {
+    world.config = { backend: "fake", model: "from-config", params: { temperature: 1 } };
+    const agent = (await create()).agents()[0]!;
+    expect(agent.describe().model).toBe("from-config");
+    await agent.configure(keys({ model: "own", temperature: "2" }));
+    expect(agent.profile.settings()).toMatchObject({ model: "own", params: { temperature: 2 } });
+    await agent.configure(keys({ model: "", temperature: "" }));
+    expect(agent.profile.settings()).toMatchObject({ model: "from-config", params: { temperature: 1 } });
+    world.config = { backend: "elsewhere", model: "from-config" };
+    await agent.configure(keys({ backend: "fake" }));
+    expect(agent.describe().model).toBe("fake-1");
+  });
+
   test("lists every key, and what is unset as empty", async () => {
     const agent = (await create()).agents()[0]!;
     expect(agent.cfg()).toMatch(

@@ -155,6 +155,39 @@ describe("a long output", () => {
     expect(blocks(agent)).toContain("the same flood call 5 times");
   });
 
+  test("is kept apart from that of another agent's call which is called the same", async () => {
+    const agent = await open(async function* (request) {
+      const { text } = request.messages[0] as { text: string };
+      if (request.messages.at(-1)!.role === "user") yield call("call_0", "flood", { who: text });
+      else yield say("done");
+      yield finish;
+    });
+    world.tool("flood", `${flood}; echo "$OLLIE_ARG_WHO was here"`);
+    const agents = [agent, await agent.session.createAgent(new Map())];
+    for (const [i, one] of agents.entries()) {
+      await one.submit(`agent ${i}`);
+      await idle(one);
+    }
+    for (const [i, one] of agents.entries()) {
+      const file = /whole output is in (\S+)\]/.exec(await one.context())![1]!;
+      expect(await Bun.file(file).text()).toEndWith(`agent ${i} was here\n`);
+    }
+  });
+
+  test("of results that differ only by a number is no circle, whatever calls are called", async () => {
+    let n = 0;
+    const agent = await open(async function* () {
+      if (n < 8) yield call(`${n}`, "count", {});
+      else yield say("done");
+      n++;
+      yield finish;
+    });
+    world.tool("count", `echo x >> "$OLLIE_CWD/n"; echo "now $(($(wc -l < "$OLLIE_CWD/n") - 1))"`);
+    await agent.submit("go");
+    await idle(agent);
+    expect(await agent.reply()).toBe("done");
+  });
+
   for (const what of ["rename", "removal"])
     test(`of a call that outlives a ${what} of its session brings no folder back`, async () => {
       const agent = await open(answers([call("1", "late"), finish], [say("ok"), finish]));
