@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build, dist, Home, run, startServer, succeeded } from "./harness.ts";
+import { build, dist, Home, run, startServer, succeeded, type TestServer } from "./harness.ts";
 
 setDefaultTimeout(300_000);
 
@@ -133,6 +133,7 @@ describe("the build", () => {
 
 describe("in a folder that is up to no good", () => {
   let home: Home;
+  let server: TestServer | undefined;
   beforeAll(() => {
     home = new Home();
     writeFileSync(join(home.work, ".env"), "OLLIE_ADDR=unix!/hostile\nOLLIE_MODEL=hostile\n");
@@ -144,10 +145,13 @@ describe("in a folder that is up to no good", () => {
     writeFileSync(join(home.work, "package.json"), '{"type":"nonsense"');
     writeFileSync(join(home.work, "tsconfig.json"), '{"compilerOptions":{"paths":{"*":["./preload.ts"]}}}');
   });
-  afterAll(() => home.remove());
+  afterAll(async () => {
+    await server?.stop();
+    home.remove();
+  });
 
   test("nothing of it is loaded by the programs, nor by a tool that runs there", async () => {
-    const server = await startServer();
+    server = await startServer();
     for (const name of [".env", "bunfig.toml", "preload.ts", "package.json", "tsconfig.json"]) {
       cpSync(join(home.work, name), join(server.home.work, name));
     }
@@ -164,7 +168,6 @@ describe("in a folder that is up to no good", () => {
     });
     expect(tool.stdout).toContain("preload.ts");
     expect(existsSync(join(server.home.work, "owned"))).toBe(false);
-    await server.stop();
   });
 });
 

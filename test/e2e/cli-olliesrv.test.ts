@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { build, dist, Home, startServer, succeeded, until } from "./harness.ts";
+import { build, dist, Home, startServer, succeeded, type TestServer, until } from "./harness.ts";
 
 setDefaultTimeout(60_000);
 
@@ -158,6 +158,12 @@ describe("in the background", () => {
 });
 
 describe("in the foreground", () => {
+  let server: TestServer | undefined;
+  afterEach(async () => {
+    await server?.stop();
+    server = undefined;
+  });
+
   test.each(["SIGTERM", "SIGINT"] as const)(
     "%s ends it with 0, also in the middle of a turn",
     async (signal) => {
@@ -193,12 +199,10 @@ describe("in the foreground", () => {
   });
 
   test("what it does is on stderr, one JSON object a line", async () => {
-    home.configure("OLLIE_MODLE=x\n");
-    const server = await startServer({ config: "OLLIE_MODLE=x\n" });
-    await until("the warning is logged", () => server.log.includes("OLLIE_MODLE is no setting of ollie"));
+    server = await startServer({ config: "OLLIE_MODLE=x\n" });
+    await until("the warning is logged", () => server!.log.includes("OLLIE_MODLE is no setting of ollie"));
     for (const line of server.log.trim().split("\n"))
       expect(JSON.parse(line)).toMatchObject({ pid: server.pid });
-    await server.stop();
   });
 });
 
