@@ -198,15 +198,19 @@ describe("for other machines", () => {
         stdout: "pipe",
         stderr: "ignore",
       });
-      const said = (await server.stdout.getReader().read()).value;
-      expect(Buffer.from(said!).toString()).toContain(`listens on ${home.address}`);
-      expect((await run([...arm("ollie-9p"), "read", "version"], home.env)).stdout).toContain(
-        "protocol: 9P2000",
-      );
-      expect(existsSync(join(home.config, "agents/default.json"))).toBe(true);
-      server.kill("SIGTERM");
-      expect(await server.exited).toBe(0);
-      home.remove();
+      try {
+        const said = (await server.stdout.getReader().read()).value;
+        expect(Buffer.from(said!).toString()).toContain(`listens on ${home.address}`);
+        expect((await run([...arm("ollie-9p"), "read", "version"], home.env)).stdout).toContain(
+          "protocol: 9P2000",
+        );
+        expect(existsSync(join(home.config, "agents/default.json"))).toBe(true);
+        server.kill("SIGTERM");
+        expect(await server.exited).toBe(0);
+      } finally {
+        server.kill("SIGKILL");
+        home.remove();
+      }
     },
   );
 });
