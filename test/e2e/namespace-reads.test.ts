@@ -116,8 +116,8 @@ describe("a log", () => {
 
   test("that dropped its beginning is read on from what is kept", async () => {
     const { agent } = await world.session();
-    // A turn is about 400 bytes of trace, of which 64 KiB are kept.
-    for (let i = 0; i < 200; i++) await world.write(`${agent}/prompt`, `turn ${i}\n`);
+    // A turn is about 400 bytes of trace, of which at most 16 KiB are kept.
+    for (let i = 0; i < 60; i++) await world.write(`${agent}/prompt`, `turn ${i}\n`);
     await world.idle(agent);
     const text = await world.read(`${agent}/trace`);
     const { length } = await world.client.stat(`${agent}/trace`);

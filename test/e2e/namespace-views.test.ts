@@ -1,6 +1,6 @@
 /** Files that show something: about the server, and about what an agent is and was doing. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "./harness.ts";
 import { Barrier, refusal, World } from "./namespace-world.ts";
@@ -34,6 +34,8 @@ describe("the root", () => {
       /^name: ollie\nversion: \d+\.\d+\.\d+\ncommit: \S+\nprotocol: 9P2000\nsandbox: (enforced|partial|off)\n$/,
     );
     const help = await world.read("help");
+    // It is part of the program, and nothing that a user might change.
+    expect(existsSync(join(world.home.config, "help.txt"))).toBe(false);
     for (const { name } of await world.client.readDir("")) expect(help).toContain(name);
     const { agent } = await world.session();
     for (const { name } of await world.client.readDir(agent)) expect(help).toContain(name);
