@@ -129,6 +129,7 @@ export class Agent implements LiveAgent, ActorOwner {
 
   async submit(text: string): Promise<void> {
     await this.#accept(text, "prompt");
+    this.#askWindow();
     this.#actor.send({ type: "WAKE" });
   }
 
@@ -156,6 +157,12 @@ export class Agent implements LiveAgent, ActorOwner {
       throw error;
     }
     this.#alive();
+  }
+
+  /** So that `ctxsz` can tell it when the turn is over. What is wrong with the settings is told by the turn. */
+  #askWindow(): void {
+    const { backend, model } = this.profile.describe();
+    this.#services.knownWindow(backend, model, true);
   }
 
   #alive(): void {

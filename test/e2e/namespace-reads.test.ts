@@ -139,7 +139,7 @@ describe("a length", () => {
     await world.write(`${agent}/queue`, "waits\n");
     await world.write(`${path}/plan`, "a plan");
     await world.p9(["write", `${path}/ctl`], { stdin: "nonsense\n" });
-    // Of the size of the model's window, which is asked for only when somebody looks here.
+    // The first turn has asked for the size of the model's window.
     await until("the window is known", async () => (await world.read(`${agent}/ctxsz`)).includes("%"));
     let checked = 0;
     for (const folder of ["", "session", path, `${path}/agent`, agent, `s/${path.slice(8)}`])
