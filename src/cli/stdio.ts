@@ -3,10 +3,16 @@
  * reader slows the writer down, and a read takes no more than one system call gives.
  */
 import { read, write } from "node:fs";
+import { isatty } from "node:tty";
 
 /** Nobody reads the output any more. */
 export class BrokenPipe extends Error {
   override readonly name = "BrokenPipe";
+}
+
+/** Whether stdout is a terminal that wants colours; see no-color.org. */
+export function colours(): boolean {
+  return isatty(1) && !process.env.NO_COLOR && process.env.TERM !== "dumb";
 }
 
 /** Writes everything to stdout. @throws BrokenPipe */

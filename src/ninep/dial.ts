@@ -106,11 +106,40 @@ function unreachable(error: unknown, path: string): string {
 
 type Environment = Record<string, string | undefined>;
 
-/** Where the server listens and clients look: OLLIE_ADDR, else a socket in the user's runtime folder, else one below /tmp. */
+/** Where the server listens: OLLIE_ADDR, else a socket in the user's runtime folder, else one below /tmp. */
 export function defaultAddress(env: Environment, uid: number): string {
   if (env.OLLIE_ADDR) return env.OLLIE_ADDR;
-  const runtime = env.XDG_RUNTIME_DIR;
-  return runtime ? `unix!${runtime}/ollie/9p` : `unix!/tmp/ollie-${uid}/9p`;
+  const runtime = env.XDG_RUNTIME_DIR || runtimeFolder(uid);
+  return runtime ? `unix!${runtime}/ollie/9p` : `unix!${fallback(uid)}/9p`;
+}
+
+/**
+ * Where clients look: there too, or below /tmp where only that exists: a server that cron started while nobody was logged in had no
+ * runtime folder.
+ */
+export function clientAddress(env: Environment, uid: number): string {
+  const address = defaultAddress(env, uid);
+  const usual = `/run/user/${uid}/ollie/9p`;
+  const elsewhere = `${fallback(uid)}/9p`;
+  if (address !== `unix!${usual}` || existsSync(usual)) return address;
+  return isOurs(fallback(uid), uid) && existsSync(elsewhere) ? `unix!${elsewhere}` : address;
+}
+
+/** Made by pam_systemd(8) at a login; the variable that names it is missing in cron and after su. */
+function runtimeFolder(uid: number): string | undefined {
+  const folder = `/run/user/${uid}`;
+  return isOurs(folder, uid) ? folder : undefined;
+}
+
+function fallback(uid: number): string {
+  return `/tmp/ollie-${uid}`;
+}
+
+/** Anybody may make a folder in /tmp: one that is not ours, or open to others, is nobody's to trust. */
+function isOurs(folder: string, uid: number): boolean {
+  if (!existsSync(folder)) return false;
+  const stat = lstatSync(folder);
+  return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o077) === 0;
 }
 
 /**
@@ -122,7 +151,5 @@ export function namespaceFolder(env: Environment, uid: number): string | undefin
   if (!env.USER || !env.DISPLAY) return undefined;
   const display = env.DISPLAY.replace(/^(:\d+)\.0$/, "$1").replaceAll("/", "_");
   const folder = `/tmp/ns.${env.USER}.${display}`;
-  if (!existsSync(folder)) return undefined;
-  const stat = lstatSync(folder);
-  return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o077) === 0 ? folder : undefined;
+  return isOurs(folder, uid) ? folder : undefined;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { MarkerFilter } from "../../src/cli/client/markers.ts";
+import { MarkerFilter, terminalStyle } from "../../src/cli/client/markers.ts";
 
 /** What a chat reads like without its markers, said the simple way. */
 function withoutMarkers(text: string): string {
@@ -51,4 +51,12 @@ test("half a line is shown at once, a beginning that may become a marker only wh
   expect(pass("x")).toBe("[[x");
   expect(pass("\n[[[end]]]\n[")).toBe("\n");
   expect(pass("\n")).toBe("[\n");
+});
+
+test("on a terminal each block has the style of its type, also when its marker comes in pieces", () => {
+  const filter = new MarkerFilter(terminalStyle);
+  const pass = (text: string) => Buffer.from(filter.pass(Buffer.from(text))).toString();
+  expect(pass("[[[us") + pass("er time=x]]]\nhi\n[[[end]]]\n")).toBe("\x1b[0m\x1b[1mhi\n\x1b[0m");
+  expect(pass("[[[assistant]]]\nhello\n[[[end]]]\n")).toBe("\x1b[0mhello\n\x1b[0m");
+  expect(pass("[[[tool name=shell]]]\nout\n")).toBe("\x1b[0m\x1b[2mout\n");
 });

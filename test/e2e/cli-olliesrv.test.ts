@@ -225,7 +225,7 @@ describe("configuration", () => {
     expect(first).toContain("~/.local/bin is not on your PATH\n");
     writeFileSync(join(home.config, "prompts/base.md"), "Mine.");
     expect(await ok("init")).toContain(
-      "kept     ~/.config/ollie/prompts/base.md (yours differs; --force replaces it)\n",
+      "kept     ~/.config/ollie/prompts/base.md (changed or removed by you; --force replaces it)\n",
     );
     expect(await ok("init", "--force")).toContain("written  ~/.config/ollie/prompts/base.md\n");
     expect(readFileSync(join(home.config, "prompts/base.md.bak"), "utf8")).toBe("Mine.");
@@ -248,6 +248,7 @@ describe("configuration", () => {
     await until("a new session has the new model", async () => (await model(`after${count++}`)) !== before);
     home.configure("OLLIE_BACKEND=script\nOLLIE_LOG=nonsense\n");
     const refused = await home.olliesrv("reload");
+    expect(await ok("status")).toContain("pid ");
     expect(refused.stderr).toBe(
       "olliesrv: OLLIE_LOG: must be one of trace, debug, info, warn, error, silent\n",
     );

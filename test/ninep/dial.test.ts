@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { defaultAddress, dial, namespaceFolder, parseAddress } from "../../src/ninep/dial.ts";
+import { clientAddress, defaultAddress, dial, namespaceFolder, parseAddress } from "../../src/ninep/dial.ts";
 import { cleanUp, temporary } from "./serve.ts";
 
 afterEach(cleanUp);
@@ -61,6 +61,11 @@ describe("where the server is", () => {
     expect(defaultAddress({ OLLIE_ADDR: "tcp!h!1", XDG_RUNTIME_DIR: "/run/user/7" }, 7)).toBe("tcp!h!1");
     expect(defaultAddress({ XDG_RUNTIME_DIR: "/run/user/7" }, 7)).toBe("unix!/run/user/7/ollie/9p");
     expect(defaultAddress({}, 7)).toBe("unix!/tmp/ollie-7/9p");
+  });
+
+  test("clients do not look below /tmp for a server that was to be somewhere else", () => {
+    const folder = temporary();
+    expect(clientAddress({ XDG_RUNTIME_DIR: folder }, process.geteuid!())).toBe(`unix!${folder}/ollie/9p`);
   });
 
   test("a namespace folder counts if it is named, or if it is there and private", () => {

@@ -1,7 +1,7 @@
 /** The connection of one `ollie-9p` command. */
 import { readEnvironment } from "../../config/environment.ts";
 import type { Client } from "../../ninep/client.ts";
-import { defaultAddress, dial } from "../../ninep/dial.ts";
+import { clientAddress, dial } from "../../ninep/dial.ts";
 import type { Options, Values } from "../program.ts";
 
 export const globals = {
@@ -39,7 +39,7 @@ export async function withServer(
 
 /** `OLLIE_ADDR` of the environment or the env file, else the default address. */
 export function serverAddress(environment: NodeJS.ProcessEnv): string {
-  return defaultAddress(environment.OLLIE_ADDR ? environment : withEnvFile(environment), process.getuid!());
+  return clientAddress(environment.OLLIE_ADDR ? environment : withEnvFile(environment), process.getuid!());
 }
 
 /** A broken env file is the server's to complain about: whoever looks for the reason may need this very command. */

@@ -3,9 +3,9 @@ import type { Client, Fid } from "../../ninep/client.ts";
 import { NineError, phrase } from "../../ninep/errors.ts";
 import { OREAD } from "../../ninep/file.ts";
 import { command, WrongUse } from "../program.ts";
-import { writeOut } from "../stdio.ts";
+import { colours, writeOut } from "../stdio.ts";
 import { type globals, withServer } from "./connection.ts";
-import { MarkerFilter } from "./markers.ts";
+import { MarkerFilter, terminalStyle } from "./markers.ts";
 
 /** Milliseconds between looks at a file that is followed: short while it grows, longer while it rests. */
 const shortest = 25;
@@ -20,7 +20,11 @@ const options = {
     value: "BYTES",
     help: "begin there; --offset=-BYTES: so far before the end, with the next full line",
   },
-  text: { type: "boolean", short: "t", help: "leave out lines that begin with [[[, the markers of a chat" },
+  text: {
+    type: "boolean",
+    short: "t",
+    help: "leave out lines that begin with [[[, the markers of a chat; a terminal shows blocks in bold and dim",
+  },
 } as const;
 
 export const read = command<typeof options, typeof globals>({
@@ -34,9 +38,10 @@ export const read = command<typeof options, typeof globals>({
     if (values.follow && values.loop) throw new WrongUse("-f and -l exclude each other");
     const offset = Number(values.offset ?? 0);
     if (!Number.isSafeInteger(offset)) throw new WrongUse(`${values.offset} is no number of bytes`);
-    const filter = values.text ? new MarkerFilter() : undefined;
+    const style = colours() ? terminalStyle : undefined;
+    const filter = values.text ? new MarkerFilter(style) : undefined;
     const print: Print = (bytes) => writeOut(filter ? filter.pass(bytes) : bytes);
-    return withServer(globals, async (client, signal) => {
+    const done = withServer(globals, async (client, signal) => {
       const fids: Fid[] = [];
       for (const path of words) fids.push(await openFile(client, path, signal));
       const last = fids.pop()!;
@@ -47,6 +52,8 @@ export const read = command<typeof options, typeof globals>({
       if (values.follow) await follow(last, end, print, signal);
       return 0;
     });
+    // It may have ended within a block.
+    return filter?.style ? done.finally(() => writeOut(terminalStyle(""))) : done;
   },
 });
 

@@ -5,7 +5,15 @@ import { command } from "../program.ts";
 import { writeOut } from "../stdio.ts";
 import { startServer, stopServer } from "./background.ts";
 import { findInstance, type Instance } from "./instance.ts";
-import { asArguments, configFor, listenAddresses, logFile, startOptions, whichOptions } from "./options.ts";
+import {
+  asArguments,
+  configFor,
+  listenAddresses,
+  logFile,
+  startOptions,
+  whereabouts,
+  whichOptions,
+} from "./options.ts";
 
 /** Milliseconds that a server gets to answer `status`. */
 const answerLimit = 5000;
@@ -55,7 +63,7 @@ export const stop = command({
   options: whichOptions,
   words: [0, 0],
   async run({ values }) {
-    const pid = await stopServer(configFor(values).paths.state);
+    const pid = await stopServer(whereabouts(values).paths.state);
     await writeOut(pid === undefined ? "olliesrv does not run\n" : `olliesrv (process ${pid}) has ended\n`);
     return 0;
   },
@@ -84,7 +92,7 @@ export const status = command({
   options: statusOptions,
   words: [0, 0],
   async run({ values }) {
-    const config = configFor(values);
+    const config = whereabouts(values);
     const { state } = config.paths;
     const running = findInstance(state);
     const answer = running?.addresses[0] ? await ask(running.addresses[0]) : undefined;

@@ -3,7 +3,7 @@ import { installData } from "../../config/install.ts";
 import { tilde } from "../../config/paths.ts";
 import { command } from "../program.ts";
 import { writeOut } from "../stdio.ts";
-import { configFor, whichOptions } from "./options.ts";
+import { whereabouts, whichOptions } from "./options.ts";
 
 const options = {
   force: { type: "boolean", help: "also replace what you changed; yours stay beside it as NAME.bak" },
@@ -18,7 +18,7 @@ export const init = command({
   options,
   words: [0, 0],
   async run({ values }) {
-    const { paths } = configFor(values);
+    const { paths } = whereabouts(values);
     const bin = join(paths.home, ".local/bin");
     const { written, kept, removed } = installData(paths.config, bin, values.force);
     const place = (name: string) =>
@@ -27,10 +27,11 @@ export const init = command({
       ...written.map((name) => `written  ${place(name)}`),
       ...removed.map((name) => `removed  ${place(name)} (no longer shipped)`),
       ...kept.map(
-        (name) => `kept     ${place(name)} (yours differs${name === "env" ? "" : "; --force replaces it"})`,
+        (name) =>
+          `kept     ${place(name)} (changed or removed by you${name === "env" ? "" : "; --force replaces it"})`,
       ),
     ];
-    if (written.length + removed.length === 0) lines.push(`${tilde(paths.config, paths.home)} is up to date`);
+    if (lines.length === 0) lines.push(`${tilde(paths.config, paths.home)} is up to date`);
     if (!(process.env.PATH ?? "").split(":").includes(bin))
       lines.push(`${tilde(bin, paths.home)} is not on your PATH`);
     await writeOut(lines.map((line) => `${line}\n`).join(""));

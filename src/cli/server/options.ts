@@ -1,6 +1,7 @@
 /** Options that several commands of `olliesrv` share, and what follows from them. */
 import { join } from "node:path";
 import { type Config, loadConfig } from "../../config/config.ts";
+import { resolvePaths } from "../../config/paths.ts";
 import { type LogLevel, logLevels } from "../../config/settings.ts";
 import { Fault } from "../../fault.ts";
 import { defaultAddress, namespaceFolder } from "../../ninep/dial.ts";
@@ -30,8 +31,20 @@ export function configFor(values: Values<typeof whichOptions>): Config {
   return loadConfig(process.env, { config: values.config, state: values.state });
 }
 
+/** Where things lie. A mistake in the env file must keep nobody from finding, or ending, a server that runs. */
+export function whereabouts(values: Values<typeof whichOptions>): Pick<Config, "paths" | "environment"> {
+  try {
+    return configFor(values);
+  } catch {
+    const environment = Object.fromEntries(
+      Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    );
+    return { paths: resolvePaths(environment, values), environment };
+  }
+}
+
 /** The addresses to listen at. */
-export function listenAddresses(config: Config, values: StartValues): string[] {
+export function listenAddresses(config: Pick<Config, "environment">, values: StartValues): string[] {
   if (values.listen && values.listen.length > 0) return values.listen;
   const uid = process.getuid!();
   const namespace = namespaceFolder(config.environment, uid);
@@ -55,6 +68,6 @@ export function asArguments(values: StartValues): string[] {
 }
 
 /** Where the output of a server in the background goes. */
-export function logFile(config: Config): string {
+export function logFile(config: Pick<Config, "paths">): string {
   return join(config.paths.state, "olliesrv.log");
 }
