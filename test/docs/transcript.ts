@@ -109,7 +109,7 @@ const alike: [RegExp, string][] = [
   [/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, "TIME"],
   [/\b(process|pid)(":)? +\d+/g, "$1$2 N"],
   [/\bid=\w+/g, "id=ID"],
-  [/\/output\/\w+/g, "/output/ID"],
+  [/\/output\/[\w.-]+\.txt/g, "/output/ID.txt"],
   [/\b[0-9a-hj-km-np-tv-z]{14}\b/g, "ID"],
   [/\b\d+\.\d+\.\d+ \(([0-9a-f]+(-dirty)?|unknown)\)/g, "VERSION"],
   [/\bafter \d+\.\d s\b/g, "after N s"],
