@@ -91,7 +91,7 @@ export class Turns implements AgentWork {
     if (end.how === "failed") services.log.warn({ agent: name, reason: end.reason }, "turn failed");
     try {
       if (store.state.running?.id !== turn.id)
-        throw new Fault("io", `${end.reason ?? "the turn could not begin"}; the prompt stays in the queue`);
+        throw new Fault("io", end.reason ?? "the turn could not begin");
       this.#complete(turn);
       const how = this.#halting && end.how === "stopped" ? "interrupted" : end.how;
       if (how === "stopped") store.chat.block("info", {}, "Stopped by the user.");
@@ -100,9 +100,10 @@ export class Turns implements AgentWork {
       store.appendOrOwe({ t: "end", turn: turn.id, how, reason: end.reason });
       await store.sync();
     } catch (error) {
-      // The machine rests now, even if texts wait: starting them again and again would not help.
       services.log.error({ err: error, agent: name }, "turn could not be closed");
-      store.chat.block("error", {}, toFault(error).message);
+      // The machine rests now: to begin what waits again and again would not help.
+      const waits = store.state.waiting.length > 0 ? "; what waits stays in the queue" : "";
+      store.chat.block("error", {}, `${toFault(error).message}${waits}`);
       throw error;
     } finally {
       this.#turn = undefined;

@@ -209,6 +209,67 @@ describe("a long output", () => {
     }, 10_000);
 });
 
+describe("a disk that does not confirm what was written", () => {
+  const failing = () => Promise.reject(new Fault("io", "journal.jsonl could not be brought to disk: EIO"));
+
+  test("at the begin of a turn ends it with the reason", async () => {
+    const agent = await open();
+    const { store } = agent;
+    const { sync, beginTurn } = store;
+    store.beginTurn = (turn, prompt) => {
+      beginTurn.call(store, turn, prompt);
+      // Only once: the end of the turn is confirmed.
+      store.sync = () => {
+        store.sync = sync;
+        return failing();
+      };
+    };
+    await agent.submit("go");
+    await idle(agent);
+    expect(world.requests).toEqual([]);
+    expect(blocks(agent)).toEndWith("brought to disk: EIO\n[[[end]]]\n");
+    store.beginTurn = beginTurn;
+    await expectUsable(agent);
+  });
+
+  test("before a call keeps it from running", async () => {
+    const agent = await open(answers([call("1", "touch"), finish], [say("I see"), finish]));
+    world.tool("touch", `touch "$OLLIE_CWD/ran"`);
+    const { store } = agent;
+    const { append, sync } = store;
+    store.append = (record) => {
+      append.call(store, record);
+      store.sync = record.t === "call" ? failing : sync;
+    };
+    await agent.submit("go");
+    await idle(agent);
+    expect(existsSync(join(world.cwd, "ran"))).toBe(false);
+    expect((world.requests[1]!.messages.at(-1) as { text: string }).text).toContain(
+      "could not be run: journal",
+    );
+    expect(await agent.reply()).toBe("I see");
+  });
+
+  test("at the end of a turn is told, and what waits is begun by the next prompt", async () => {
+    const agent = await open(hanging([say("busy")]));
+    const { store } = agent;
+    const { sync } = store;
+    await agent.submit("one");
+    await agent.submit("two");
+    await until(agent, () => chat(agent).includes("busy"));
+    store.sync = failing;
+    agent.stop();
+    await idle(agent);
+    store.sync = sync;
+    expect(blocks(agent)).toEndWith("EIO; what waits stays in the queue\n[[[end]]]\n");
+    expect(agent.queue().map(({ text }) => text)).toEqual(["two"]);
+    world.model = answers([say("answer two"), finish], [say("answer three"), finish]);
+    await agent.submit("three");
+    await idle(agent);
+    expect(blocks(agent)).toMatch(/two\n.*\n.*\nanswer two[\s\S]*three\n.*\n.*\nanswer three/);
+  });
+});
+
 describe("a machine that breaks", () => {
   const mistake = () => {
     throw new Error("a mistake");

@@ -24,7 +24,7 @@ const outcomes: Record<string, object> = {
   // Refused to whoever wrote it, and then not run.
   prompt: { ...usual, submitted: "full", errors: [], users: ["second"], results: [] },
   // Accepted: it waits until there is room.
-  turn: { ...both, waits: 1, errors: [`${full}; the prompt stays in the queue`], results: [] },
+  turn: { ...both, waits: 1, errors: [`${full}; what waits stays in the queue`], results: [] },
   // What cannot be kept must not be acted upon.
   usage: { ...both, errors: [full], results: [] },
   assistant: { ...both, errors: [full], results: [] },
