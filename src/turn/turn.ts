@@ -49,12 +49,13 @@ export class Turn {
     return this.#shown;
   }
 
-  /** The stream has ended: what is known of the answer is what it showed, or what an earlier try did, whichever got further. */
+  /** The stream has broken off. What it showed counts from now on, unless that is only the beginning of what was shown before. */
   keepShown(): void {
     const { answer } = this;
-    if (answer && length(answer) > length(this.#shown))
-      this.#shown = { text: answer.text, reasoning: answer.reasoning };
-    answer?.close();
+    if (!answer) return;
+    const { text, reasoning } = this.#shown;
+    this.#shown = { text: latest(text, answer.text), reasoning: latest(reasoning, answer.reasoning) };
+    answer.close();
     this.answer = undefined;
   }
 
@@ -87,6 +88,6 @@ export class Turn {
   }
 }
 
-function length({ text, reasoning }: Shown): number {
-  return text.length + reasoning.length;
+function latest(before: string, now: string): string {
+  return before.startsWith(now) ? before : now;
 }

@@ -212,6 +212,19 @@ describe("a long output", () => {
 describe("a disk that does not confirm what was written", () => {
   const failing = () => Promise.reject(new Fault("io", "journal.jsonl could not be brought to disk: EIO"));
 
+  test("for a prompt refuses it, and it does not run later either", async () => {
+    const agent = await open();
+    const { store } = agent;
+    const { sync } = store;
+    store.sync = failing;
+    for (const accept of [agent.submit, agent.enqueue, agent.inject])
+      await expect(accept.call(agent, "refused")).rejects.toThrow("EIO");
+    store.sync = sync;
+    await expectUsable(agent);
+    expect(chat(agent)).not.toContain("refused");
+    expect(agent.queue()).toEqual([]);
+  });
+
   test("at the begin of a turn ends it with the reason", async () => {
     const agent = await open();
     const { store } = agent;

@@ -191,6 +191,52 @@ test("a stop between a call's end and the next request is not lost", async () =>
   expect(blocks(agent).match(/Stopped by the user/g)).toHaveLength(5);
 });
 
+describe("a model that does not listen to a stop", () => {
+  test("is left behind: the turn ends, and the next one works", async () => {
+    world = await World.open(async function* () {
+      yield say("begun");
+      await new Promise(() => {});
+    });
+    const agent = await world.agent();
+    await agent.submit("go");
+    await until(agent, () => chat(agent).includes("begun"));
+    agent.stop();
+    await idle(agent);
+    world.model = answers([say("and on"), finish]);
+    await agent.submit("more");
+    await idle(agent);
+    expect(await agent.reply()).toBe("and on");
+  });
+
+  test("has nothing to say any more, also not in the next turn", async () => {
+    const late = Promise.withResolvers<void>();
+    world = await World.open(async function* () {
+      yield say("begun");
+      await late.promise;
+      yield say("too late");
+      yield call("1", "nosuch");
+      yield finish;
+    });
+    const agent = await world.agent();
+    await agent.submit("go");
+    await until(agent, () => chat(agent).includes("begun"));
+    agent.stop();
+    await idle(agent);
+    world.model = async function* () {
+      yield say("in ");
+      late.resolve();
+      await Bun.sleep(5);
+      yield say("time");
+      yield finish;
+    };
+    await agent.submit("more");
+    await idle(agent);
+    expect(await agent.reply()).toBe("in time");
+    expect(chat(agent)).not.toContain("too late");
+    expect(await agent.context()).not.toContain("too late");
+  });
+});
+
 test("a turn that was stopped while it opened does not lend its history to the next", async () => {
   world = await World.open(answers());
   const agent = await world.agent();
