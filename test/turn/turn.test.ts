@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { BackendError } from "../../src/backends/backend.ts";
+import { BackendError, type ModelEvent } from "../../src/backends/backend.ts";
 import { Fault } from "../../src/fault.ts";
 import {
   answers,
@@ -412,6 +412,58 @@ describe("a restart", () => {
     expect(again.state).toBe("idle");
     expect(again.queue().map((item) => item.text)).toEqual(["later"]);
   });
+});
+
+test("what the model gets within a turn is what the journal gives back, message for message", async () => {
+  const opaque = { backend: "fake", model: "fake-1", data: { signature: "s" } };
+  const script: ModelEvent[][] = [
+    [
+      think("hm"),
+      say("first"),
+      call("1", "good"),
+      call("2", "bad"),
+      call("3", "nosuch"),
+      { ...finish, opaque } as ModelEvent,
+    ],
+    [call("4", "good"), { type: "finish", reason: "length" }],
+    [call("5", "same"), finish],
+    [call("6", "same"), finish],
+    [call("7", "same"), finish],
+    [call("8", "wait"), finish],
+    [say("to the"), say(" limit"), call("9", "good"), finish],
+    [say("the end"), finish],
+  ];
+  let broke = false;
+  const agent = await open(async function* (request) {
+    const kept = (await agent.context())
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+    expect(kept).toEqual(JSON.parse(JSON.stringify(request.messages)));
+    if (script.length === 2 && !broke) {
+      broke = true;
+      yield say("to t");
+      throw broken();
+    }
+    yield* script.shift() ?? [say("ok"), finish];
+  });
+  for (const [name, text] of Object.entries({
+    good: "echo good",
+    bad: "exit 1",
+    same: "echo same",
+    wait: "sleep 0.2",
+  }))
+    world.tool(name, text, { readOnly: true });
+  await agent.ctl("maxsteps 7");
+  await agent.submit("go");
+  await until(agent, (state) => state === "calling: wait");
+  await agent.ctl("inject look left");
+  await idle(agent);
+  expect(script).toEqual([]);
+  expect(await agent.reply()).toBe("first\nto the limit\nthe end");
+  await agent.submit("once more");
+  await idle(agent);
+  expect(world.requests).toHaveLength(10);
 });
 
 describe("the system prompt", () => {

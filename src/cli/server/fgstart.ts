@@ -29,8 +29,10 @@ export const fgstart = command({
     install(config, log);
     for (const warning of config.warnings) log.warn(warning);
     const listen = listenAddresses(config, values);
-    const serving = await serve({ config, readConfig: () => configFor(values), listen, log });
-    process.on("SIGHUP", () => reload(serving, log));
+    let serving: Serving | undefined;
+    // From now on, since it ends a process that does not listen to it.
+    process.on("SIGHUP", () => serving && reload(serving, log));
+    serving = await serve({ config, readConfig: () => configFor(values), listen, log });
     const { state } = config.paths;
     announce(state, { pid: process.pid, addresses: listen, arguments: asArguments(values) });
     await writeOut(`olliesrv ${build.version} listens on ${listen.join(" and ")}\n`).catch(() => {});
