@@ -71,28 +71,44 @@ interface Node {
 
 /** The statechart as a Mermaid `stateDiagram-v2`. */
 export function machineMermaid(machine: AnyStateMachine): string {
+  const root = machine.config as Node;
   const lines = ["stateDiagram-v2"];
-  drawInside(machine.config as Node, lines, "  ");
+  drawInside(root, lines, "  ");
+  // The machine itself has no box from which its own arrows could lead.
+  for (const [key, { type }] of Object.entries(root.states ?? {}))
+    if (type !== "final")
+      for (const { to, label } of arrows({ on: root.on })) lines.push(`  ${key} --> ${to}: ${label}`);
   return `${lines.join("\n")}\n`;
 }
 
-function drawInside(node: Node, lines: string[], indent: string): void {
+/** Returns the lines of arrows that lead out: within the box they would draw their target there. */
+function drawInside(node: Node, lines: string[], indent: string): string[] {
+  const out: string[] = [];
   if (node.initial) lines.push(`${indent}[*] --> ${node.initial}`);
   for (const [key, child] of Object.entries(node.states ?? {})) {
     if (child.states) {
       lines.push(`${indent}state ${key} {`);
-      drawInside(child, lines, `${indent}  `);
-      lines.push(`${indent}}`);
+      const outside = drawInside(child, lines, `${indent}  `);
+      lines.push(`${indent}}`, ...outside.map((line) => `${indent}${line}`));
     }
-    for (const arrow of arrows(child)) lines.push(`${indent}${key} --> ${arrow}`);
+    for (const { to, label, leaves } of arrows(child))
+      if (leaves) out.push(`${key} --> ${to}: ${label}`);
+      else lines.push(`${indent}${key} --> ${to}: ${label}`);
     if (child.type === "final") lines.push(`${indent}${key} --> [*]`);
-    else for (const arrow of arrows({ on: node.on })) lines.push(`${indent}${key} --> ${arrow}`);
   }
+  return out;
 }
 
-/** `target: event [guard]` of every transition that leaves a node. */
-function arrows(node: Node): string[] {
-  const found: string[] = [];
+interface Arrow {
+  to: string;
+  label: string;
+  /** Its target is named by an id, so not a sibling. */
+  leaves: boolean;
+}
+
+/** Every transition that leaves a node; its label is `event [guard]`. */
+function arrows(node: Node): Arrow[] {
+  const found: Arrow[] = [];
   const add = (event: string, target: Target | undefined): void => {
     if (target === undefined) return;
     if (Array.isArray(target)) {
@@ -102,7 +118,8 @@ function arrows(node: Node): string[] {
     const { target: to, guard } = typeof target === "string" ? { target, guard: undefined } : target;
     if (!to) return;
     const condition = typeof guard === "string" ? guard : guard?.type;
-    found.push(`${to.slice(to.lastIndexOf(".") + 1)}: ${event}${condition ? ` [${condition}]` : ""}`);
+    const label = `${event}${condition ? ` [${condition}]` : ""}`;
+    found.push({ to: to.slice(to.lastIndexOf(".") + 1), label, leaves: to.startsWith("#") });
   };
   for (const [event, target] of Object.entries(node.on ?? {})) add(event, target);
   for (const [delay, target] of Object.entries(node.after ?? {})) add(`after ${delay}`, target);

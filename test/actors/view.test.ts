@@ -80,4 +80,13 @@ describe("a machine as data", () => {
       const shown = lines.filter((line) => !/-->|^stateDiagram|^ *state \S+ \{$|^ *\}$/.test(line));
       expect(shown).toEqual([]);
     });
+
+  test("keeps in a box only what is in it, and draws no arrow twice", () => {
+    const drawing = machineMermaid(toolcallMachine);
+    const box = /state executing \{\n([^}]*)\}/.exec(drawing)![1]!;
+    expect(box.match(/[a-zA-Z]+(?= -->)|(?<=--> )[a-zA-Z]+/g)).toEqual(["running", "running", "ending"]);
+    expect(drawing).toContain("\n  ending --> cancelled: after stop limit\n");
+    const arrows = drawing.split("\n").filter((line) => line.includes("-->"));
+    expect(new Set(arrows).size).toBe(arrows.length);
+  });
 });
