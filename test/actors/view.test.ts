@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { createActor, createMachine } from "xstate";
 import { type AgentWork, agentMachine, type TurnCall } from "../../actors/agent.ts";
 import { sessionMachine } from "../../actors/session.ts";
@@ -88,5 +89,13 @@ describe("a machine as data", () => {
     expect(drawing).toContain("\n  ending --> cancelled: after stop limit\n");
     const arrows = drawing.split("\n").filter((line) => line.includes("-->"));
     expect(new Set(arrows).size).toBe(arrows.length);
+  });
+
+  test("is what the architecture's page shows", async () => {
+    const page = await Bun.file(join(import.meta.dir, "../../doc/ARCHITECTURE.md")).text();
+    const drawings = [...page.matchAll(/```mermaid\n([\s\S]*?)```/g)].map((match) => match[1]);
+    const [agent, toolcall] = [agentMachine, toolcallMachine].map(machineMermaid);
+    // The page says in words that KILL leads from everywhere to the end.
+    expect(drawings).toEqual([agent!.replace(/.*: KILL\n/g, ""), toolcall!]);
   });
 });
