@@ -57,7 +57,7 @@ export const agentRows: readonly Row<LiveAgent>[] = [
   { name: "state", mode: 0o444, changes: ["state"], content: text((a) => a.state) },
   { name: "statewait", mode: 0o444, changes: ["state"], content: statewait },
   { name: "idlewait", mode: 0o444, changes: ["state"], content: idlewait },
-  { name: "cost", mode: 0o444, changes: ["usage"], content: text((a) => a.cost()) },
+  { name: "cost", mode: 0o444, changes: "content", content: text((a) => a.cost()) },
   { name: "usage", mode: 0o444, changes: ["usage"], content: text((a) => a.usage()) },
   { name: "ctxsz", mode: 0o444, changes: "content", content: text((a, _, reading) => a.ctxsz(reading)) },
   {

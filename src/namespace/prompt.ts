@@ -68,6 +68,7 @@ class PromptWriter implements OpenFile {
     } catch (cause) {
       throw new Fault("invalid", "the prompt is not UTF-8", { cause });
     }
+    if (data.includes(0)) throw new Fault("invalid", "the prompt holds a NUL, which no model takes");
     this.#spool ??= new Spool(this.site.context.spoolDir);
     const { length } = this.#spool;
     if (length + data.length > maxPrompt)

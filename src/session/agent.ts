@@ -14,7 +14,7 @@ import { Profile } from "./profile.ts";
 import type { Services } from "./services.ts";
 import type { Session } from "./session.ts";
 import { Stamps } from "./stamps.ts";
-import { contextSize, costText, estimateTokens, lastContext, usageText } from "./tokens.ts";
+import { contextSize, costText, estimateTokens, lastContext, sumOfCosts, usageText } from "./tokens.ts";
 import { Toolbox } from "./toolbox.ts";
 import { Trace } from "./trace.ts";
 import { checkAgentVerb, runAgentVerb } from "./verbs.ts";
@@ -251,7 +251,8 @@ export class Agent implements LiveAgent, ActorOwner {
   }
 
   cost(): string {
-    return costText(this.store.state);
+    const states = this.session.agents().map((agent) => agent.store.state);
+    return costText(this.store.state.turn.cost, sumOfCosts(states));
   }
 
   usage(): string {

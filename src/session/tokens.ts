@@ -6,8 +6,19 @@ function dollars(amount: number | undefined): string {
   return amount === undefined ? "unknown" : `$${amount.toFixed(4)}`;
 }
 
-export function costText({ turn, total }: AgentState): string {
-  return `costLast=${dollars(turn.cost)}\ncostSession=${dollars(total.cost)}\n`;
+/** `last`: of the agent's last turn. `session`: of all turns of all agents of its session. */
+export function costText(last: number | undefined, session: number | undefined): string {
+  return `costLast=${dollars(last)}\ncostSession=${dollars(session)}\n`;
+}
+
+/** The sum, or undefined as soon as one part is. */
+export function sumOfCosts(states: readonly AgentState[]): number | undefined {
+  let sum = 0;
+  for (const { total } of states) {
+    if (total.cost === undefined) return undefined;
+    sum += total.cost;
+  }
+  return sum;
 }
 
 export function usageText({ total }: AgentState): string {

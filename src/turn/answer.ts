@@ -58,7 +58,8 @@ export class AnswerWriter {
   }
 
   write(kind: Kind, delta: string): void {
-    const show = this.#strands[kind].take(delta);
+    // What a provider would refuse in the next request must not get into the history.
+    const show = this.#strands[kind].take(delta.replaceAll("\0", "\uFFFD"));
     if (show === "") return;
     if (this.#open?.kind !== kind) {
       this.close();

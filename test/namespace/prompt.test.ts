@@ -113,6 +113,15 @@ describe("a prompt", () => {
     expect(served.agent.prompts).toEqual([]);
   });
 
+  test("with a NUL is refused at the write, and nothing of it is sent", async () => {
+    const fid = await open();
+    expect(await refusal(send(fid, "a\0b"))).toBe(
+      "Invalid argument: the prompt holds a NUL, which no model takes",
+    );
+    await fid.clunk();
+    expect(served.agent.prompts).toEqual([]);
+  });
+
   test("for an agent that has gone is refused", async () => {
     const fid = await open();
     await send(fid, "are you there");

@@ -212,6 +212,29 @@ describe("settings", () => {
   });
 });
 
+describe("cost", () => {
+  const paid = (cost?: number) => ({
+    type: "usage" as const,
+    usage: { input: 1, cacheRead: 0, cacheWrite: 0, output: 1, cost },
+  });
+
+  test("is that of the agent's last turn and of all agents of its session", async () => {
+    const session = await create();
+    const [one, two] = [session.agents()[0]!, await session.createAgent(keys({ name: "two" }))];
+    world.model = answers([say("a"), paid(0.01), finish], [say("b"), paid(0.02), finish]);
+    for (const agent of [one, two]) {
+      await agent.submit("go");
+      await idle(agent);
+    }
+    expect(one.cost()).toBe("costLast=$0.0100\ncostSession=$0.0300\n");
+    expect(two.cost()).toBe("costLast=$0.0200\ncostSession=$0.0300\n");
+    world.model = answers([say("c"), paid(), finish]);
+    await one.submit("go");
+    await idle(one);
+    expect(two.cost()).toBe("costLast=$0.0200\ncostSession=unknown\n");
+  });
+});
+
 describe("verbs", () => {
   test("that do not exist are named, with those that do", async () => {
     const agent = (await create()).agents()[0]!;

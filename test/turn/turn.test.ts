@@ -146,6 +146,14 @@ describe("a turn", () => {
   });
 });
 
+test("a NUL in an answer does not get into the history, which providers would refuse", async () => {
+  const agent = await open(answers([say("a\0b"), finish]));
+  await agent.submit("go");
+  await idle(agent);
+  expect(await agent.reply()).toBe("a\uFFFDb");
+  expect(await agent.context()).not.toContain("\\u0000");
+});
+
 describe("the queue", () => {
   test("keeps prompts that come during a turn and runs them in order", async () => {
     const agent = await open(hanging([say("busy")]));
