@@ -2,10 +2,10 @@
 import { Fault } from "../fault.ts";
 import { type CloseReason, type Maybe, type OpenFile, OTRUNC } from "../ninep/file.ts";
 import type { LiveSession } from "../session/live.ts";
+import { Serial } from "../store/serial.ts";
 import type { Site } from "./context.ts";
 import type { Content } from "./files.ts";
 import { both, bytes } from "./reading.ts";
-import { Serial } from "./serial.ts";
 import { Spool } from "./spool.ts";
 
 /** Bytes. */
