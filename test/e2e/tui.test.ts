@@ -9,7 +9,7 @@ import {
   setDefaultTimeout,
   test,
 } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startServer, type TestServer, until } from "./harness.ts";
 import { Terminal } from "./terminal.ts";
@@ -197,6 +197,26 @@ describe("o tui", () => {
     expect(barLine(await terminal.screen(true))).not.toContain(bar.orange);
     await terminal.line("exit");
   });
+
+  // Formats of tmux, which run programs, put other texts in, or change colours; ends of commands; options.
+  test.each(["#(touch pwned)q", "#S", "#[hidden]x", "end;", "-n"])(
+    "a session may be called %s",
+    async (name) => {
+      await terminal.line(`o tui '${name}'`);
+      await terminal.shows(`\n${name}>`);
+      await terminal.shows(` ${name}/default  idle`);
+      await terminal.line("/quit");
+      await terminal.shows(/^\[exited\]\s+ready>/m);
+      await terminal.line("clear; tmux -f /dev/null new-session -s mine dash");
+      await terminal.shows(/\[mine\] 0:/);
+      await terminal.line(`o tui '${name}'`);
+      await terminal.shows(`1:${name} idle`);
+      await terminal.line("/quit");
+      await terminal.shows(/\[mine\] 0:\S+\*/);
+      expect(existsSync(join(server.home.work, "pwned"))).toBe(false);
+      await terminal.line("exit");
+    },
+  );
 
   test("without a terminal, and for an agent that is not there, it says so", async () => {
     expect(await server.o("tui", "x")).toEqual({
