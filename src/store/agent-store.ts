@@ -6,7 +6,7 @@ import { Fault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import { type AgentState, fold } from "./agent-state.ts";
 import { ChatLog, userBlock } from "./chat.ts";
-import { repairOf } from "./chat-repair.ts";
+import { endsIn, repairOf } from "./chat-repair.ts";
 import { fileMode, writeDurably } from "./disk.ts";
 import type { FdCache } from "./fd-cache.ts";
 import { HistoryBuilder } from "./history.ts";
@@ -212,6 +212,12 @@ export class AgentStore {
   #closeInterrupted(report: string[]): void {
     const { running } = this.#state;
     if (!running) return;
+    // Its last word is in chat; it was the record of it that the disk did not take.
+    if (endsIn("error", this.chat.file, running.offset)) {
+      this.appendOrOwe({ t: "end", turn: running.id, how: "failed", reason: "chat tells why" });
+      report.push(`${this.folder}: the turn that had failed when the last server ended is closed as failed`);
+      return;
+    }
     this.chat.block("info", {}, `Interrupted: ${interruption}.`);
     this.appendOrOwe({ t: "end", turn: running.id, how: "interrupted", reason: interruption });
     report.push(`${this.folder}: the turn that ran at the end of the last server is closed as interrupted`);

@@ -2,8 +2,9 @@
  * What must be appended to a chat that a crash has cut anywhere, so that its blocks are whole again and the byte offsets in the
  * journal are true. Nothing is ever cut off: a reader may have seen it.
  */
-import { blockTypes, endMarker } from "./blocks.ts";
+import { type BlockType, endMarker, openingLine } from "./blocks.ts";
 import type { LogFile } from "./log-file.ts";
+import { markerRest } from "./marker-repair.ts";
 
 /** The user block of the newest turn as the journal has it. */
 export interface ExpectedBlock {
@@ -18,7 +19,6 @@ const maxGap = 64 * 1024 * 1024;
 const windowBytes = 64 * 1024;
 const newline = 10;
 const marker = Buffer.from("\n[[[");
-const infoLine = "[[[info]]]\n";
 const endLine = `${endMarker}\n`;
 
 /** Returns what to append (nothing to a whole chat), and a sentence for each thing that was wrong. */
@@ -57,6 +57,7 @@ function fitted({ chatAt, offset, bytes: render }: ExpectedBlock): Uint8Array {
 
 /** Stands in for `size` bytes that are lost: an info block that says so, where it fits; empty lines in the block that was cut, where not. */
 function filler(size: number, closing: string): Uint8Array {
+  const infoLine = openingLine("info", {});
   const room = size - closing.length - infoLine.length - endLine.length;
   if (room >= 0) {
     const note = `${size} bytes of this chat were lost.`.slice(0, Math.max(0, room - 1));
@@ -77,7 +78,15 @@ function closingOf(chat: LogFile): string {
   const tail = Buffer.from(chat.read(lastLine, windowBytes)).toString();
   if (open) return endLine.startsWith(tail) ? endLine.slice(tail.length) : `\n${endLine}`;
   if (tail === endMarker) return "\n";
-  return /^(\[{1,2}$|\[\[\[)/.test(tail) ? `${markerRest(tail)}\n${endLine}` : "\n";
+  return /^(\[{1,2}$|\[\[\[)/.test(tail) ? `${markerRest(tail, new Date().toISOString())}\n${endLine}` : "\n";
+}
+
+/** Whether the last block of a whole chat is of this type and begins at byte `from` or later. */
+export function endsIn(type: BlockType, chat: LogFile, from: number): boolean {
+  const end = lastIndexOf(chat, marker, chat.length);
+  const at = lastIndexOf(chat, marker, end) + 1;
+  const opening = `[[[${type} `;
+  return end >= 0 && at >= from && Buffer.from(chat.read(at, opening.length)).toString() === opening;
 }
 
 /** Whether the last marker line before byte `to`, which begins a line, opens a block. */
@@ -86,30 +95,6 @@ function blockIsOpen(chat: LogFile, to: number): boolean {
   const at = found < 0 ? 0 : found + 1;
   const line = Buffer.from(chat.read(at, Math.min(to - at, endLine.length))).toString();
   return line.startsWith("[[[") && line !== endLine;
-}
-
-/** What is missing of an opening marker line. */
-function markerRest(tail: string): string {
-  const [, type = "", attrs = ""] = /^\[{1,3}([a-z]*)(.*)$/s.exec(tail) ?? [];
-  const brackets = "[[[".slice(tail.length);
-  if (attrs === "") {
-    const whole = brackets ? "info" : (blockTypes.find((one) => one.startsWith(type)) ?? type);
-    return `${brackets}${whole.slice(type.length)}]]]`;
-  }
-  const bare = attrs.replace(/"(\\.|[^"\\])*"/gs, "quoted");
-  if (bare.includes('"')) return `${escapeRest(attrs)}"]]]`;
-  if (bare.endsWith("]")) return "]]]".slice(/\]*$/.exec(bare)?.[0].length);
-  const word = bare.slice(bare.lastIndexOf(" ") + 1);
-  if (word === "") return 'cut=""]]]';
-  if (!word.includes("=")) return '=""]]]';
-  return word.endsWith("=") ? '""]]]' : "]]]";
-}
-
-/** What is missing of an escape sequence of JSON that the text ends in. */
-function escapeRest(text: string): string {
-  const torn = /(?<!\\)(?:\\\\)*(\\(?:u[0-9a-f]{0,3})?)$/.exec(text)?.[1] ?? "";
-  if (torn === "") return "";
-  return torn === "\\" ? "\\" : "0".repeat("\\u0000".length - torn.length);
 }
 
 /** Where `needle` was found last in the bytes before `to`, or -1. Reads backwards, since a chat may be long. */

@@ -4,11 +4,12 @@ import { join } from "node:path";
 import { renderBlock } from "../../src/store/blocks.ts";
 import { Agents, chatText, parseChat } from "./helper.ts";
 
-const attrs = { name: 'a\u0001 "x\\', id: "c1", time: "t" };
+const time = "2026-04-30T19:59:38.123Z";
+const attrs = { name: 'a\u0001 "x\\', id: "c1", time };
 const sample = [
-  renderBlock("retry", { time: "t" }, ""),
+  renderBlock("retry", { time }, ""),
   renderBlock("call", attrs, "[one]\n[[[two\nthrée"),
-  renderBlock("error", { time: "t" }, "[\n"),
+  renderBlock("error", { time }, "[\n"),
 ].join("");
 
 test("a chat that was cut at any byte has whole blocks again, all that was there, and says so once", async () => {
@@ -22,6 +23,7 @@ test("a chat that was cut at any byte has whole blocks again, all that was there
     expect(Buffer.from(agent.chat.read(0, size)).equals(whole.subarray(0, size))).toBe(true);
     const blocks = parseChat(chatText(agent));
     for (const { type } of blocks.slice(0, -1)) expect(["retry", "call"]).toContain(type);
+    for (const { attrs } of blocks) expect(new Date(attrs.time!).toISOString()).toBe(attrs.time!);
     if (report.length === 0) borders.add(size);
     else expect(report).toEqual([`${agent.chat.file.path}: a block that was left open is closed`]);
     expect((await agents.open(name)).report).toEqual([]);
@@ -72,6 +74,40 @@ test("a turn that ran is closed as interrupted, chat says so, and what waited wa
     ["info", "Interrupted: the server ended while this turn ran.\n"],
   ]);
   expect((await agents.open()).report).toEqual([]);
+});
+
+test("a turn that had told its failure, of which the disk took no record, is not told to be interrupted", async () => {
+  const agents = new Agents();
+  const before = await agents.create();
+  before.append({ t: "prompt", id: "p", text: "do it", how: "prompt" });
+  before.beginTurn("t", "p");
+  before.chat.block("error", {}, "no space left");
+  const { agent, report } = await agents.open();
+  expect(report).toEqual([expect.stringContaining("closed as failed")]);
+  expect(agent.state.last).toMatchObject({ id: "t", how: "failed" });
+  expect(parseChat(chatText(agent)).map(({ type }) => type)).toEqual(["user", "error"]);
+  expect((await agents.open()).report).toEqual([]);
+});
+
+test("the failure of the turn before does not stand for that of a turn that ran", async () => {
+  const agents = new Agents();
+  const before = await agents.create();
+  before.chat.block("error", {}, "of another turn");
+  before.append({ t: "prompt", id: "p", text: "do it", how: "prompt" });
+  before.beginTurn("t", "p");
+  const { agent } = await agents.open();
+  expect(agent.state.last).toMatchObject({ id: "t", how: "interrupted" });
+});
+
+test("what stands in for lost bytes of chat says when it was written", async () => {
+  const agents = new Agents();
+  const before = await agents.create();
+  before.append({ t: "prompt", id: "p", text: "do it", how: "prompt" });
+  before.append({ t: "turn", id: "t", prompt: "p", chatAt: 1000, offset: 1065 });
+  const { agent } = await agents.open();
+  const [filler] = parseChat(chatText(agent));
+  expect(filler).toMatchObject({ type: "info", text: expect.stringContaining("1000 bytes") });
+  expect(Math.abs(Date.now() - Date.parse(filler!.attrs.time!))).toBeLessThan(600_000);
 });
 
 test("a prompt whose turn was journalled but not yet shown is shown, at the place that the journal names", async () => {
