@@ -1,9 +1,7 @@
 /** What survives of one session: its settings, its plan and its agents, all in one folder. */
-import { mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { linkSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
-import { Fault, toFault } from "../fault.ts";
+import { toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import { type AgentOwner, AgentStore, type NewAgent } from "./agent-store.ts";
 import { folderMode, isErrno, syncFolder, writeDurably } from "./disk.ts";
@@ -11,7 +9,7 @@ import type { FdCache } from "./fd-cache.ts";
 import { type Leftovers, moveFolder } from "./leftovers.ts";
 import { checkName } from "./names.ts";
 import { Serial } from "./serial.ts";
-import { type SessionJson, sessionSchema } from "./session-json.ts";
+import { missing, readSettings, type SessionJson } from "./session-json.ts";
 
 /** What a session needs of the store. */
 export interface SessionOwner {
@@ -33,6 +31,8 @@ export class SessionStore implements AgentOwner {
   #name: string;
   #json: SessionJson;
   #agents: AgentStore[] = [];
+  /** How a damaged `session.json` is to be called that still stands in the place of a whole one. */
+  #damaged?: string;
   /** Changes of the folder, one at a time. */
   readonly #changes = new Serial();
 
@@ -62,11 +62,14 @@ export class SessionStore implements AgentOwner {
 
   /**
    * Opens a session, adding to `report` a sentence for each thing that was put right and for each agent that cannot be opened (its
-   * folder stays as it is). Throws a Fault where `session.json` is missing or makes no sense.
+   * folder stays as it is). A damaged `session.json` is kept as `session.json.damaged-TIME`; what can be read of it counts, and
+   * the agents' chats say so. Throws a Fault where there is no session, or one of another version of ollie.
    */
   static async load(owner: SessionOwner, name: string, report: string[]): Promise<SessionStore> {
     const folder = join(owner.sessionsFolder, name);
-    const session = new SessionStore(owner, name, await readJson(join(folder, jsonFile)));
+    const made = Math.floor(statSync(folder, { throwIfNoEntry: false })?.birthtimeMs ?? 0);
+    const { json, wrong } = await readSettings(join(folder, jsonFile), made);
+    const session = new SessionStore(owner, name, json);
     for (const path of [session.tmp, session.agentsFolder])
       mkdirSync(path, { mode: folderMode, recursive: true });
     for (const entry of readdirSync(session.agentsFolder, { withFileTypes: true })) {
@@ -78,6 +81,7 @@ export class SessionStore implements AgentOwner {
       }
     }
     session.#sort();
+    if (wrong !== undefined) await session.#mend(wrong, json.created === made, report);
     return session;
   }
 
@@ -114,8 +118,7 @@ export class SessionStore implements AgentOwner {
     return this.#changes.run(async () => {
       const json = structuredClone(this.#json);
       change(json);
-      await this.owner.leftovers.replace(join(this.folder, jsonFile), serialize(json));
-      this.#json = json;
+      await this.#save(json);
     });
   }
 
@@ -206,6 +209,39 @@ export class SessionStore implements AgentOwner {
     });
   }
 
+  async #save(json: SessionJson): Promise<void> {
+    const path = join(this.folder, jsonFile);
+    if (this.#damaged) keepAs(path, join(this.folder, this.#damaged));
+    await this.owner.leftovers.replace(path, serialize(json));
+    this.#damaged = undefined;
+    this.#json = json;
+  }
+
+  /** Writes settings that were damaged anew and tells what became of them. */
+  async #mend(wrong: string, undated: boolean, report: string[]): Promise<void> {
+    const json = this.#json;
+    const [first] = this.#agents;
+    if (undated && first) json.created = first.state.created;
+    const kept = [...Object.keys(json.cfg), ...Object.keys(json.env)].join(", ") || "none of them";
+    const path = join(this.folder, jsonFile);
+    const copy = wrong === missing ? "" : `${jsonFile}.damaged-${new Date().toISOString()}`;
+    this.#damaged = copy || undefined;
+    const where = copy && `, the old file is ${join(this.folder, copy)}`;
+    // Before the file is whole again: a crash between the two must not keep this from being told.
+    for (const { chat } of this.#agents)
+      chat.block(
+        "info",
+        {},
+        `The settings of this session were damaged (${jsonFile}: ${wrong}). Still set: ${kept}${where}.`,
+      );
+    try {
+      await this.#save(json);
+      report.push(`${path}: ${wrong}; still set: ${kept}; written anew${where}`);
+    } catch (error) {
+      report.push(`${path}: ${wrong}; still set: ${kept}; not written anew: ${toFault(error).message}`);
+    }
+  }
+
   #sort(): void {
     const time = (agent: AgentStore) => agent.state.created;
     this.#agents.sort((a, b) => time(a) - time(b) || (a.name < b.name ? -1 : 1));
@@ -216,14 +252,11 @@ function serialize(json: SessionJson): string {
   return `${JSON.stringify(json, undefined, 2)}\n`;
 }
 
-async function readJson(path: string): Promise<SessionJson> {
+/** A second name for a file, so that the first can be given to another. */
+function keepAs(path: string, copy: string): void {
   try {
-    const read = sessionSchema.safeParse(JSON.parse(await readFile(path, "utf8")));
-    if (read.success) return read.data;
-    throw new Fault("invalid", `${path} is wrong: ${z.prettifyError(read.error)}`);
+    linkSync(path, copy);
   } catch (error) {
-    if (error instanceof SyntaxError)
-      throw new Fault("invalid", `${path} is not JSON: ${error.message}`, { cause: error });
-    throw toFault(error, `${path} could not be read`);
+    if (!isErrno(error, "EEXIST")) throw toFault(error, `${path} could not be kept`);
   }
 }

@@ -1,17 +1,18 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../../src/fault.ts";
 import { Store } from "../../src/store/store.ts";
-import { chatText, folder } from "./helper.ts";
+import { chatText, folder, parseChat } from "./helper.ts";
 
 const one = [{ name: "default", config: "default" }];
 
@@ -196,19 +197,116 @@ test("unfinished folders of a crash are removed and told, what does not belong h
   expect(next.names()).toEqual(["s"]);
 });
 
-test("a session.json that makes no sense is told and left alone", async () => {
+/** A session with two agents, an environment and a plan, closed again. */
+async function closedSession() {
   const { store } = await opened();
-  const session = await store.createSession("s", {}, one);
-  const json = join(session.folder, "session.json");
-  for (const wrong of ["", "{", '{"v":2}', '{"v":1,"id":"x","created":1,"cfg":{"a":1},"env":{}}']) {
-    writeFileSync(json, wrong);
-    const { store: next } = await reopened(store);
-    const failure = next.loadSession("s");
-    expect(await kind(failure)).toBe("invalid");
-    await expect(failure).rejects.toThrow("session.json");
-    expect(readFileSync(json, "utf8")).toBe(wrong);
-    await next.release();
-  }
+  const session = await store.createSession("s", { cfg: { cwd: "/a b" }, env: { A: "1", B: "{" } }, [
+    ...one,
+    { name: "other", config: "x" },
+  ]);
+  await session.writePlan(Buffer.from("the plan"));
+  await store.release();
+  const { created } = session.agents()[0]!.state;
+  return { path: store.folder, file: join(session.folder, "session.json"), json: session.json, created };
+}
+
+/** As a test needs them: the settings, and what chats and the folder say of a damage. */
+async function openDamaged(path: string) {
+  const { store } = await opened(path);
+  const { session, report } = await store.loadSession("s");
+  const copies = readdirSync(session.folder).filter((name) => name.includes("damaged"));
+  const told = session.agents().map((agent) => parseChat(chatText(agent)).map(({ text }) => text));
+  return { store, session, report, copies, told };
+}
+
+describe("a damaged session.json", () => {
+  const lost = { cfg: {}, env: {} };
+  const cases: [string, (text: string) => string, typeof lost][] = [
+    ["that is empty", () => "", lost],
+    ["of NULs", (text) => "\0".repeat(text.length), lost],
+    ["that is cut", (text) => text.slice(0, text.indexOf('"B"')), { cfg: { cwd: "/a b" }, env: { A: "1" } }],
+    [
+      "with a comma too many",
+      (text) => text.replace(/\n\}\n$/, ",\n}\n"),
+      { cfg: { cwd: "/a b" }, env: { A: "1", B: "{" } },
+    ],
+    [
+      "with a list for an object",
+      (text) => text.replace('"env": {', '"env": [1], "x": {'),
+      { cfg: { cwd: "/a b" }, env: {} },
+    ],
+    [
+      "with a number for a text",
+      (text) => text.replace('"1"', "1"),
+      { cfg: { cwd: "/a b" }, env: { B: "{" } },
+    ],
+    ["that is no object", () => "[1]\n", lost],
+  ];
+  for (const [name, damage, expected] of cases)
+    test(`${name} costs no session: what can be read counts, the rest is told`, async () => {
+      const { path, file, created } = await closedSession();
+      const damaged = damage(readFileSync(file, "utf8"));
+      writeFileSync(file, damaged);
+      const { store, session, report, copies, told } = await openDamaged(path);
+      const { cfg, env } = session.json;
+      expect({ cfg, env }).toEqual(expected);
+      expect(session.json.created).toBe(created);
+      expect(Buffer.from(session.plan()).toString()).toBe("the plan");
+      expect(copies).toEqual([expect.stringMatching(/^session\.json\.damaged-\d{4}-/)]);
+      expect(readFileSync(join(session.folder, copies[0]!), "utf8")).toBe(damaged);
+      expect(report).toEqual([expect.stringContaining(`${file}: `)]);
+      expect(report[0]).toContain(copies[0]!);
+      expect(told).toHaveLength(2);
+      for (const blocks of told) expect(blocks).toEqual([expect.stringContaining(copies[0]!)]);
+      await session.update(({ env }) => Object.assign(env, { C: "3" }));
+      await store.release();
+      const again = await openDamaged(path);
+      expect([again.report, again.copies, again.told]).toEqual([[], copies, told]);
+      expect(again.session.json).toEqual(session.json);
+      await again.session.remove();
+      expect(again.store.names()).toEqual([]);
+      await again.store.release();
+    });
+
+  test("that is missing is told, and the agents are there", async () => {
+    const { path, file } = await closedSession();
+    rmSync(file);
+    const { store, session, report, copies, told } = await openDamaged(path);
+    expect(session.json).toMatchObject(lost);
+    expect(report).toEqual([expect.stringMatching(/session\.json: it was missing/)]);
+    expect(copies).toEqual([]);
+    for (const blocks of told) expect(blocks).toEqual([expect.stringContaining("it was missing")]);
+    await store.release();
+    expect((await openDamaged(path)).report).toEqual([]);
+  });
+
+  test("cannot lead the session's private folder elsewhere", async () => {
+    const { path, file, json } = await closedSession();
+    writeFileSync(file, JSON.stringify({ ...json, id: "../sessions" }));
+    const { store, session } = await openDamaged(path);
+    expect(session.tmp).toMatch(/\/tmp\/\w+$/);
+    await session.remove();
+    expect(existsSync(store.sessionsFolder)).toBe(true);
+    await store.release();
+  });
+});
+
+test("a session.json of another version is left alone", async () => {
+  const { path, file, json } = await closedSession();
+  const newer = JSON.stringify({ ...json, v: 2, cfg: [] });
+  writeFileSync(file, newer);
+  const { store } = await opened(path);
+  await expect(store.loadSession("s")).rejects.toThrow("another version");
+  expect(readFileSync(file, "utf8")).toBe(newer);
+  await store.release();
+});
+
+test("a folder that is no session is not made one", async () => {
+  const { path, store } = await opened();
+  mkdirSync(join(path, "sessions/stray"));
+  await expect(store.loadSession("stray")).rejects.toThrow("is no session");
+  expect(readdirSync(join(path, "sessions/stray"))).toEqual([]);
+  await store.release();
 });
 
 test("fields of session.json that a newer version writes survive a change", async () => {
