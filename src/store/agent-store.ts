@@ -6,7 +6,7 @@ import { Fault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import { type AgentState, fold } from "./agent-state.ts";
 import { ChatLog, userBlock } from "./chat.ts";
-import { endsIn, repairOf } from "./chat-repair.ts";
+import { beginsIn, endsIn, repairOf } from "./chat-repair.ts";
 import { fileMode, writeDurably } from "./disk.ts";
 import type { FdCache } from "./fd-cache.ts";
 import { HistoryBuilder } from "./history.ts";
@@ -34,6 +34,8 @@ export interface AgentOwner {
 
 const journalFile = "journal.jsonl";
 const chatFile = "chat";
+const lostEnd =
+  "The end of this agent's journal was lost: the model does not remember the end of what is above.";
 const interruption = "the server ended while this turn ran";
 
 /** Where the agent's files are, under whatever name it has. */
@@ -82,10 +84,12 @@ export class AgentStore {
    */
   static async load(owner: AgentOwner, name: string, report: string[]): Promise<AgentStore> {
     const folder = new AgentFolder(owner, name);
-    const { journal, state } = await openJournal(folder.file(journalFile), report);
+    const { journal, state, lost, torn } = await openJournal(folder.file(journalFile), report);
     const agent = new AgentStore(folder, journal, state, new ChatLog(folder.file(chatFile)));
     agent.#repairChat(report);
     agent.#closeInterrupted(report);
+    if (lost) agent.chat.block("info", {}, lost);
+    else if (torn && agent.#chatKnowsMore()) agent.chat.block("info", {}, lostEnd);
     return agent;
   }
 
@@ -207,6 +211,12 @@ export class AgentStore {
     const repair = repairOf(file, turn && { chatAt: turn.chatAt, offset: turn.offset, bytes });
     report.push(...repair.report);
     if (repair.patch.length > 0) this.chat.raw(repair.patch);
+  }
+
+  /** Chat shows a turn that is not in the journal. */
+  #chatKnowsMore(): boolean {
+    const { running, last } = this.#state;
+    return beginsIn("user", this.chat.file, (running ?? last)?.offset ?? 0);
   }
 
   #closeInterrupted(report: string[]): void {

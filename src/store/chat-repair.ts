@@ -89,6 +89,14 @@ export function endsIn(type: BlockType, chat: LogFile, from: number): boolean {
   return end >= 0 && at >= from && Buffer.from(chat.read(at, opening.length)).toString() === opening;
 }
 
+/** Whether a block of this type begins at byte `from` of a whole chat or later. */
+export function beginsIn(type: BlockType, chat: LogFile, from: number): boolean {
+  const opening = `[[[${type} `;
+  const found = lastIndexOf(chat, Buffer.from(`\n${opening}`), chat.length);
+  if (found >= 0) return found + 1 >= from;
+  return from === 0 && Buffer.from(chat.read(0, opening.length)).toString() === opening;
+}
+
 /** Whether the last marker line before byte `to`, which begins a line, opens a block. */
 function blockIsOpen(chat: LogFile, to: number): boolean {
   const found = lastIndexOf(chat, marker, to);

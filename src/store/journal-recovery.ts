@@ -36,21 +36,29 @@ interface Folded {
   unended: boolean;
 }
 
+export interface Opened {
+  journal: Journal;
+  state: AgentState;
+  /** What is lost for good, as a sentence for whoever reads the chat. */
+  lost?: string;
+  /** A last line was cut off: an unfinished write, or the rest of a journal that was cut. */
+  torn: boolean;
+}
+
 /**
  * Opens a journal of any condition. A torn last line is cut off, a missing newline is added; with damage anywhere else the journal is
  * written anew from all records that can be read, and the old file kept as `journal.jsonl.damaged-TIME`. Adds a sentence for
  * each to `report`. Throws a Fault where another version of ollie wrote it, and where the disk cannot be read.
  */
-export async function openJournal(
-  file: LogFile,
-  report: string[],
-): Promise<{ journal: Journal; state: AgentState }> {
+export async function openJournal(file: LogFile, report: string[]): Promise<Opened> {
   if (!existsSync(file.path)) closeSync(openSync(file.path, "ax", fileMode));
   let folded = await foldFile(file);
   if (folded.torn) {
     file.truncate(folded.torn.at);
     report.push(`${file.path}: the last line, torn after ${folded.torn.bytes} bytes, is cut off`);
   }
+  const torn = folded.torn !== undefined;
+  const lost = lossOf(file, folded);
   if (folded.damagedLines > 0 || folded.state.id === "") folded = await mend(file, folded, report);
   if (folded.strange > 0)
     report.push(`${file.path}: ${folded.strange} records of an unknown shape are kept and ignored`);
@@ -59,7 +67,17 @@ export async function openJournal(
     journal.owe("\n");
     report.push(`${file.path}: the last line had no newline and is kept`);
   }
-  return { journal, state: folded.state };
+  return { journal, state: folded.state, lost, torn };
+}
+
+function lossOf(file: LogFile, { state, lost }: Folded): string | undefined {
+  if (file.length === 0)
+    return "The journal of this agent was empty: the model remembers nothing of what is above, what waited is gone, and the agent has the settings of the config default.";
+  const gap = lost > 0 && `${lost} bytes could not be read, and what they held the model does not remember`;
+  const first =
+    state.id === "" && "its first record was missing, and the agent counts as one of the config default";
+  const all = [gap, first].filter(Boolean).join("; ");
+  return all && `The journal of this agent was damaged: ${all}.`;
 }
 
 async function foldFile(file: LogFile): Promise<Folded> {
@@ -103,8 +121,7 @@ async function mend(file: LogFile, folded: Folded, report: string[]): Promise<Fo
     );
     return await foldFile(file);
   } catch (error) {
-    // Without its first record there is no agent to show.
-    if (first) throw toFault(error, `${file.path} could not be written anew`);
+    if (first) fold(folded.state, first, { at: 0, bytes: 0 });
     report.push(`${file.path}: ${what}; it could not be written anew: ${toFault(error).message}`);
     return folded;
   }

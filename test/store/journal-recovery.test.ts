@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AgentStore } from "../../src/store/agent-store.ts";
-import { Agents, meaning } from "./helper.ts";
+import { Agents, chatText, meaning, parseChat } from "./helper.ts";
 
 interface Case {
   agents: Agents;
@@ -177,6 +177,62 @@ test("an empty and a missing journal make an agent without a past", async () => 
   await survives(one, "", /the first record was missing/);
   rmSync(one.journal);
   await survives(one, "", /the first record was missing/);
+});
+
+/** Two turns that ended, in chat and journal. */
+async function withTurns() {
+  const one = await prepared();
+  for (const [turn, prompt] of [
+    ["t", "a"],
+    ["u", "b"],
+  ] as const) {
+    one.agent.beginTurn(turn, prompt);
+    one.agent.append({ t: "assistant", text: `answer to ${prompt}`, calls: [] });
+    one.agent.append({ t: "end", turn, how: "done" });
+  }
+  return { ...one, bytes: readFileSync(one.journal) };
+}
+
+describe("chat says what the model does not remember", () => {
+  const cases: [string, (journal: string, bytes: Buffer) => void, string][] = [
+    ["of an emptied journal", (path) => truncateSync(path, 0), "remembers nothing of what is above"],
+    ["of a journal that is gone", (path) => rmSync(path), "remembers nothing of what is above"],
+    ["of a journal of NULs", (path, bytes) => writeFileSync(path, Buffer.alloc(bytes.length)), "nothing"],
+    [
+      "of a journal with garbage in it",
+      (path, bytes) => writeFileSync(path, bytes.toString().replace('{"t":"assistant"', "#")),
+      "bytes could not be read",
+    ],
+    [
+      "of a journal that has lost its beginning",
+      (path, bytes) => writeFileSync(path, bytes.subarray(bytes.indexOf("\n") + 1)),
+      "its first record was missing",
+    ],
+    [
+      "of a journal that was cut in an earlier turn",
+      (path, bytes) => truncateSync(path, bytes.indexOf("answer to a")),
+      "The end of this agent's journal was lost",
+    ],
+  ];
+  for (const [name, damage, told] of cases)
+    test(name, async () => {
+      const { agents, journal, bytes } = await withTurns();
+      damage(journal, bytes);
+      const { agent } = await agents.open();
+      const last = parseChat(chatText(agent)).at(-1)!;
+      expect(last).toMatchObject({ type: "info", text: expect.stringContaining(told) });
+      await agents.open();
+      expect(parseChat(chatText((await agents.open()).agent)).at(-1)).toEqual(last);
+    });
+
+  test("and nothing where nothing is lost: a write that was cut, glued records", async () => {
+    const { agents, agent, journal, bytes } = await withTurns();
+    const before = chatText(agent);
+    appendFileSync(journal, '{"t":"prompt","at":1,"id":"n","te');
+    expect(chatText((await agents.open()).agent)).toBe(before);
+    writeFileSync(journal, bytes.toString().replace('\n{"t":"assistant"', '{"t":"assistant"'));
+    expect(chatText((await agents.open()).agent)).toBe(before);
+  });
 });
 
 test("a missing or emptied chat is there again, with the last prompt where the journal says", async () => {
