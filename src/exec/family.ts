@@ -1,13 +1,14 @@
 /**
  * Finding and ending everything that one call started.
  *
- * A call's program leads a session of its own, so its process group and session are found by number. What leaves them (`setsid`, a
- * daemon) still carries the call's mark in its environment, and what dropped its environment too may still hold the call's pipes.
- * A process that escapes all three stays; only a PID namespace holds that.
+ * Its processes are known by their tag (tag.ts), where the system has none by session and environment. A process that gives itself
+ * another limit on purpose, or that a service starts on the call's behalf, stays.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { sessionOf } from "./libc.ts";
+import { type Tag, tagOf } from "./tag.ts";
 
-/** The variable that carries the marks. */
+/** The variable that carries the marks, by which those who come after this process's death find what it left. */
 export const markName = "OLLIE_EXEC";
 
 /** Names this process: its pid and, since pids are used again, its start time in ticks since boot. `proc_pid_stat(5)`. */
@@ -24,13 +25,10 @@ export function newMark(): { mark: string; value: string } {
 
 /** What identifies a call's processes. */
 export interface Family {
-  /** Process id, group and session of the program itself. */
+  /** Process id and session of the program itself. */
   leader: number;
   mark: string;
-  /** Of its output, as /proc shows them: `pipe:[123]`. */
-  pipes: string[];
-  /** `performance.now()` when it was started. */
-  since: number;
+  tag?: Tag;
 }
 
 export interface Member {
@@ -38,48 +36,95 @@ export interface Member {
   command: string;
 }
 
-/** Milliseconds within which process ids are taken not to have wrapped around. */
-const unwrapped = 10_000;
-
-/** All living processes of the family. */
-export function members(family: Family): Member[] {
-  const candidates = pids().filter(startedSince(family));
-  // A process that forked and ended while /proc was being read may have hidden its child: look again until nothing vanished.
-  for (let round = 0; ; round++) {
-    const found: Member[] = [];
-    let vanished = false;
-    for (const pid of round === 0 ? candidates : pids().filter(startedSince(family))) {
-      const is = belongs(family, pid);
-      if (is === undefined) vanished = true;
-      else if (is) found.push({ pid, command: commandOf(pid) });
+/**
+ * TERM to all of them, after `grace` milliseconds KILL. Resolves to those that had to be ended and those that could not be, at the
+ * latest one second after the KILL. Ended is who is gone, not who was told to go.
+ */
+export async function end(family: Family, grace: number): Promise<{ ended: Member[]; left: Member[] }> {
+  const search = new Search(family);
+  const started = performance.now();
+  const told = new Set<string>();
+  for (let pause = 2; ; pause = Math.min(2 * pause, longestPause)) {
+    const living = search.living();
+    const waited = performance.now() - started;
+    if (living.length === 0 || waited > grace + 1000) {
+      const left = living.map(({ pid }) => pid);
+      return { ended: [...search.found.values()].filter(({ pid }) => !left.includes(pid)), left: living };
     }
-    if (!vanished || round === 3) return found;
+    const signal = waited < grace ? "SIGTERM" : "SIGKILL";
+    for (const { pid } of living) {
+      if (told.has(signal + pid)) continue;
+      told.add(signal + pid);
+      kill(pid, signal);
+      pause = 2;
+    }
+    await Bun.sleep(pause);
   }
 }
 
-/**
- * TERM to all of them, after `grace` milliseconds KILL. Resolves to those that had to be ended and those that could not be, at the
- * latest one second after the KILL.
- */
-export async function end(family: Family, grace: number): Promise<{ ended: Member[]; left: Member[] }> {
-  const ended = new Map<number, Member>();
-  const started = performance.now();
-  const told = new Set<string>();
-  for (;;) {
-    const living = members(family);
-    const waited = performance.now() - started;
-    if (living.length === 0 || waited > grace + 1000) {
-      for (const { pid } of living) ended.delete(pid);
-      return { ended: [...ended.values()], left: living };
+/** Milliseconds. */
+const longestPause = 32;
+/** Looks at the list of processes for one answer, should people come and go each time. */
+const mostLooks = 5;
+
+class Search {
+  /** All that ever were found, by pid. */
+  readonly found = new Map<number, Member>();
+  /** Of whom it does not matter that they go: they are strangers, or were dead already. */
+  private readonly settled = new Set<number>();
+
+  constructor(private readonly family: Family) {}
+
+  /**
+   * The living members. A look that finds nobody counts only if all on its list were still there when they were looked at: who was
+   * not may have forked after the list was made, and the list then has neither.
+   */
+  living(): Member[] {
+    for (let look = 1; ; look++) {
+      const living: Member[] = [];
+      let sure = true;
+      for (const pid of pids()) {
+        const kind = this.kind(pid);
+        if (kind === "member") living.push(this.member(pid));
+        else if (kind === "stranger") this.settled.add(pid);
+        else if (!this.settled.has(pid)) sure = false;
+        if (kind === "dead") this.settled.add(pid);
+      }
+      if (living.length > 0 || sure || look === mostLooks) return living;
     }
-    const signal = waited < grace ? "SIGTERM" : "SIGKILL";
-    for (const member of living) {
-      ended.set(member.pid, member);
-      if (told.has(signal + member.pid)) continue;
-      told.add(signal + member.pid);
-      kill(member.pid, signal);
+  }
+
+  private member(pid: number): Member {
+    const member = this.found.get(pid) ?? { pid, command: commandOf(pid) };
+    this.found.set(pid, member);
+    return member;
+  }
+
+  /** `dead`: a member that only waits for its parent to notice. */
+  private kind(pid: number): "member" | "stranger" | "dead" | "unknown" {
+    const belongs = this.belongs(pid);
+    if (belongs === undefined) return "unknown";
+    if (!belongs) return "stranger";
+    try {
+      return isDead(readFileSync(`/proc/${pid}/stat`, "utf8")) ? "dead" : "member";
+    } catch {
+      return "unknown";
     }
-    await Bun.sleep(waited < 20 ? 2 : 20);
+  }
+
+  /** Undefined: it is gone, or nothing can be said at this moment. */
+  private belongs(pid: number): boolean | undefined {
+    const { leader, mark, tag } = this.family;
+    const its = tag && tagOf(pid);
+    // The second: what was started by a server that is itself a part of this call.
+    if (tag && its) return (its.server === tag.server && its.call === tag.call) || this.found.has(its.server);
+    const session = sessionOf(pid);
+    if (session === undefined) return undefined;
+    if (session === leader) return true;
+    // Another user's, which could not be ended either.
+    if (tag) return false;
+    const variables = environment(pid);
+    return variables ? variables.includes(mark) : undefined;
   }
 }
 
@@ -97,7 +142,8 @@ export function sweepStale(): number {
   let swept = 0;
   for (const pid of pids()) {
     const marks = environment(pid).match(new RegExp(`(?:^|\0)${markName}=([^\0]*)`))?.[1];
-    if (!marks || pid === process.pid) continue;
+    // The names of owners mean nothing in another PID namespace, such as a container's.
+    if (!marks || pid === process.pid || namespaceOf(pid) !== namespaceOf(process.pid)) continue;
     if (marks.match(/[0-9]+-[0-9]+/g)?.every(isAlive) !== false) continue;
     kill(-pid, "SIGKILL");
     kill(pid, "SIGKILL");
@@ -122,27 +168,10 @@ function pids(): number[] {
     .map(Number);
 }
 
-/** Leaves out all that was there before the call, so that the usual call costs one directory read and looks at nearly nothing. */
-function startedSince(family: Family): (pid: number) => boolean {
-  if (performance.now() - family.since > unwrapped) return (pid) => pid !== process.pid;
-  const newest = Number(readFileSync("/proc/loadavg", "utf8").trim().split(" ").at(-1));
-  return newest >= family.leader
-    ? (pid) => pid >= family.leader && pid <= newest
-    : (pid) => (pid >= family.leader || pid <= newest) && pid !== process.pid;
-}
-
-/** Undefined: it ended while we looked. */
-function belongs(family: Family, pid: number): boolean | undefined {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  } catch {
-    return undefined;
-  }
-  const [state, , group, session] = fields(stat);
-  if (state === "Z" || state === "X") return false;
-  if (Number(group) === family.leader || Number(session) === family.leader) return true;
-  return environment(pid).includes(family.mark) || [1, 2].some((fd) => family.pipes.includes(link(pid, fd)));
+/** A process whose first thread alone has ended looks like a zombie, but for the number of its threads. */
+function isDead(stat: string): boolean {
+  const all = fields(stat);
+  return (all[0] === "Z" || all[0] === "X") && Number(all[17]) <= 1;
 }
 
 /** The fields of `/proc/PID/stat` from the third on; the second, the name, may itself contain blanks and parentheses. */
@@ -162,9 +191,9 @@ function environment(pid: number): string {
   }
 }
 
-function link(pid: number, fd: number): string {
+function namespaceOf(pid: number): string {
   try {
-    return readlinkSync(`/proc/${pid}/fd/${fd}`);
+    return readlinkSync(`/proc/${pid}/ns/pid`);
   } catch {
     return "";
   }

@@ -11,18 +11,19 @@ import { pipe } from "./libc.ts";
 
 /**
  * `$1` is the owner's mark. Plain POSIX sh without any program: a host may have nothing else, and `read` skips the NULs of an environ.
- * Twenty rounds, because what is being killed may still be forking.
+ * At most twenty rounds, because what is being killed may still be forking; and one that finds nobody is followed by another, because
+ * the environ of a process within execve reads empty.
  */
 const script = `
 trap '' HUP INT TERM
 read -r _
-round=0 found=1
-while [ "$found" ] && [ "$round" -lt 20 ]; do
-  found= round=$((round + 1))
+round=0 calm=0
+while [ "$calm" -lt 2 ] && [ "$round" -lt 20 ]; do
+  calm=$((calm + 1)) round=$((round + 1))
   for process in /proc/[0-9]*; do
     pid=\${process#/proc/}
     while IFS= read -r line || [ "$line" ]; do
-      case $line in *"$1"*) found=1; kill -KILL "-$pid" "$pid" ;; esac
+      case $line in *"$1"*) calm=0; kill -KILL "-$pid" "$pid" ;; esac
     done <"$process/environ"
   done
 done 2>/dev/null`;

@@ -1,8 +1,16 @@
-/** The one call of libc that Bun has no word for. Loaded at the first use: it costs 1 ms and 1 MB. */
+/** The few calls of libc that Bun has no word for. Loaded at the first use: it costs 1 ms and 1 MB. */
 import { dlopen, ptr } from "bun:ffi";
 import { Fault } from "../fault.ts";
 
 const O_CLOEXEC = 0o2000000;
+/** Commands of fcntl(2) and the lock type that excludes all others, on every architecture of Linux that Bun runs on. */
+const F_GETLK = 5;
+const F_SETLK = 6;
+const F_WRLCK = 1;
+const F_UNLCK = 2;
+/** `struct flock` with 64-bit offsets: type and whence (16 bits each), start, length, pid. All zero but the type: the whole file. */
+const flockBytes = 32;
+const pidAt = 24;
 /** glibc, then musl under the names its linker gives it. */
 const names = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1", "libc.so"];
 
@@ -10,7 +18,10 @@ function load() {
   let reason: unknown;
   for (const name of names) {
     try {
-      return dlopen(name, { pipe2: { args: ["ptr", "i32"], returns: "i32" } }).symbols;
+      return dlopen(name, {
+        pipe2: { args: ["ptr", "i32"], returns: "i32" },
+        fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
+      }).symbols;
     } catch (error) {
       reason = error;
     }
@@ -30,4 +41,26 @@ export function pipe(): { read: number; write: number } {
   if (symbols.pipe2(ptr(ends), O_CLOEXEC) !== 0)
     throw new Fault("io", "no pipe for a program's output: too many open files");
   return { read: ends[0]!, write: ends[1]! };
+}
+
+/**
+ * Takes the record lock of a whole file that is open for writing, `fcntl(2)`, for this process. False where another one has it.
+ * It is gone with the process, and as soon as this process closes any descriptor of the file; children do not inherit it.
+ */
+export function tryLock(fd: number): boolean {
+  return fcntl(fd, F_SETLK).status === 0;
+}
+
+/** The process whose lock keeps this one from having it: 0 where it has no pid here, undefined where there is none. */
+export function lockOwner(fd: number): number | undefined {
+  const { status, lock } = fcntl(fd, F_GETLK);
+  if (status !== 0 || lock.getInt16(0, true) === F_UNLCK) return undefined;
+  return Math.max(0, lock.getInt32(pidAt, true));
+}
+
+function fcntl(fd: number, command: number): { status: number; lock: DataView<ArrayBuffer> } {
+  symbols ??= load();
+  const lock = new DataView(new ArrayBuffer(flockBytes));
+  lock.setInt16(0, F_WRLCK, true);
+  return { status: symbols.fcntl(fd, command, ptr(lock.buffer)), lock };
 }

@@ -1,13 +1,14 @@
 /**
  * Running one program to its end: see `run`. This folder knows nothing of tools, agents or sessions; `ollie-remote` uses it as it is.
  */
-import { accessSync, closeSync, constants, readlinkSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, statSync } from "node:fs";
 import { Fault, toFault } from "../fault.ts";
 import { unattended, withoutRuntime } from "./env.ts";
 import { end, type Family, type Member, markName, newMark } from "./family.ts";
 import { ensureKeeper } from "./keeper.ts";
 import { pipe } from "./libc.ts";
 import { OutputStream } from "./stream.ts";
+import { tagged } from "./tag.ts";
 
 export interface RunOptions {
   /** argv[0] is a path; nothing is looked up and no shell interprets anything. */
@@ -72,7 +73,7 @@ shift; exec "$@"`;
 export async function run(options: RunOptions): Promise<RunResult> {
   const started = performance.now();
   if (options.signal.aborted) return { ended: "cancelled", text: "", bytes: 0, wall: 0 };
-  const { child, family, stdout, stderr } = start(options, started);
+  const { child, family, stdout, stderr } = start(options);
   const drained = Promise.all([stdout.done, stderr.done]).then(() => true);
 
   const exited = child.exited.then(() => "exit" as const);
@@ -100,24 +101,26 @@ export async function run(options: RunOptions): Promise<RunResult> {
   };
 }
 
-function start(options: RunOptions, since: number) {
+function start(options: RunOptions) {
   mustBeExecutable(options.argv[0]!);
   ensureKeeper();
   const { mark, value } = newMark();
   const input = typeof options.stdin === "string" ? new TextEncoder().encode(options.stdin) : options.stdin;
   const memory = String(Math.floor((options.memory ?? 0) / 1024));
   const pipes: ReturnType<typeof pipe>[] = [];
-  let child: Bun.Subprocess;
+  let spawned: ReturnType<typeof tagged<Bun.Subprocess>>;
   try {
     pipes.push(pipe(), pipe());
-    child = Bun.spawn(["/bin/sh", "-c", launcher, "ollie", memory, ...options.argv], {
-      cwd: options.cwd,
-      env: { ...unattended, ...withoutRuntime(options.env), [markName]: value },
-      stdin: input.length > 0 ? input : "ignore",
-      stdout: pipes[0]!.write,
-      stderr: pipes[1]!.write,
-      detached: true,
-    });
+    spawned = tagged(() =>
+      Bun.spawn(["/bin/sh", "-c", launcher, "ollie", memory, ...options.argv], {
+        cwd: options.cwd,
+        env: { ...unattended, ...withoutRuntime(options.env), [markName]: value },
+        stdin: input.length > 0 ? input : "ignore",
+        stdout: pipes[0]!.write,
+        stderr: pipes[1]!.write,
+        detached: true,
+      }),
+    );
   } catch (error) {
     for (const { read } of pipes) closeSync(read);
     throw cannotStart(options, error);
@@ -125,8 +128,8 @@ function start(options: RunOptions, since: number) {
     for (const { write } of pipes) closeSync(write);
   }
   const [out, err] = pipes.map(({ read }) => read) as [number, number];
-  const names = [out, err].map((fd) => readlinkSync(`/proc/self/fd/${fd}`));
-  const family: Family = { leader: child.pid, mark, pipes: names, since };
+  const { tag, result: child } = spawned;
+  const family: Family = { leader: child.pid, mark, tag };
   const onText = live(options.onOutput);
   const stream = (fd: number, path: string) =>
     new OutputStream(fd, { path, cap: diskLimit, limit: textLimit, onText });
