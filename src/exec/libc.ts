@@ -3,6 +3,7 @@ import { dlopen, ptr } from "bun:ffi";
 import { Fault } from "../fault.ts";
 
 const O_CLOEXEC = 0o2000000;
+const RLIMIT_LOCKS = 10;
 /** Commands of fcntl(2) and the lock type that excludes all others, on every architecture of Linux that Bun runs on. */
 const F_GETLK = 5;
 const F_SETLK = 6;
@@ -20,6 +21,8 @@ function load() {
     try {
       return dlopen(name, {
         pipe2: { args: ["ptr", "i32"], returns: "i32" },
+        prlimit: { args: ["i32", "i32", "ptr", "ptr"], returns: "i32" },
+        getsid: { args: ["i32"], returns: "i32" },
         fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
       }).symbols;
     } catch (error) {
@@ -29,18 +32,42 @@ function load() {
   throw new Fault("unavailable", `no C library found (tried ${names.join(", ")})`, { cause: reason });
 }
 
-let symbols: ReturnType<typeof load> | undefined;
+let loaded: ReturnType<typeof load> | undefined;
+
+function libc(): ReturnType<typeof load> {
+  loaded ??= load();
+  return loaded;
+}
 
 /**
  * `pipe(2)`, both ends close-on-exec. Bun.spawn's own "pipe" is a socket pair, and opening `/dev/stdout` on a socket fails with
  * ENXIO, so that `tee /dev/stderr` or `curl -o /dev/stdout` would not work in a tool.
  */
 export function pipe(): { read: number; write: number } {
-  symbols ??= load();
   const ends = new Int32Array(2);
-  if (symbols.pipe2(ptr(ends), O_CLOEXEC) !== 0)
+  if (libc().pipe2(ptr(ends), O_CLOEXEC) !== 0)
     throw new Fault("io", "no pipe for a program's output: too many open files");
   return { read: ends[0]!, write: ends[1]! };
+}
+
+/**
+ * RLIMIT_LOCKS of a process (0: this one), `prlimit(2)`, as the kernel keeps it: soft limit, then hard limit, each the low word and
+ * the high word. Undefined where it is gone or the system does not say.
+ */
+export function lockLimit(pid: number): Uint32Array | undefined {
+  const limit = new Uint32Array(4);
+  return libc().prlimit(pid, RLIMIT_LOCKS, null, ptr(limit)) === 0 ? limit : undefined;
+}
+
+/** Sets this process's own RLIMIT_LOCKS; false where the system does not allow it. */
+export function setLockLimit(limit: Uint32Array): boolean {
+  return libc().prlimit(0, RLIMIT_LOCKS, ptr(limit), null) === 0;
+}
+
+/** The session of a process, whoever owns it, or undefined where there is no such process: `getsid(2)`. */
+export function sessionOf(pid: number): number | undefined {
+  const session = libc().getsid(pid);
+  return session < 0 ? undefined : session;
 }
 
 /**
@@ -59,8 +86,7 @@ export function lockOwner(fd: number): number | undefined {
 }
 
 function fcntl(fd: number, command: number): { status: number; lock: DataView<ArrayBuffer> } {
-  symbols ??= load();
   const lock = new DataView(new ArrayBuffer(flockBytes));
   lock.setInt16(0, F_WRLCK, true);
-  return { status: symbols.fcntl(fd, command, ptr(lock.buffer)), lock };
+  return { status: libc().fcntl(fd, command, ptr(lock.buffer)), lock };
 }
