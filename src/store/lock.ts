@@ -1,152 +1,98 @@
 /**
- * One server for one state folder. The lock is a file `lock.N` that names its owner; of several, the greatest N counts. Whoever finds
- * the owner dead makes `lock.N+1`, which only one can (link(2) refuses an existing name), so two servers that start together never
- * both believe the old lock to be theirs. N only ever grows: were it to start again, a slow starter could mistake an old number for free.
+ * One server for one state folder: it holds a record lock (fcntl(2)) on the file `lock` in it. The kernel knows who holds it and lets
+ * go of it however that process ends, so nothing has to be written: a server starts on a full disk, too, and no lock is ever stale.
  */
-import { linkSync, readdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from "node:fs";
+import { closeSync, constants, openSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
+import { lockOwner, tryLock } from "../exec/libc.ts";
 import { Fault, toFault } from "../fault.ts";
-import { newId } from "../ids.ts";
 import { fileMode, isErrno } from "./disk.ts";
 
-/** A process: its number alone may have gone to another one since, its start in clock ticks after boot (proc_pid_stat(5)) may not. */
-const ownerSchema = z.object({ pid: z.number(), start: z.string(), boot: z.string() });
-type Owner = z.infer<typeof ownerSchema>;
+const lockFile = "lock";
+/** How often the lock may be neither free nor anybody's before that counts as a file system that has none. */
+const tries = 100;
 
-const pattern = /^lock\.(\d+)$/;
+/**
+ * Lock files of this process. The kernel would give it the same lock twice, and take the lock back as soon as any descriptor of the
+ * file is closed; so a file in here is not opened again.
+ */
+const mine = new Set<string>();
 
 export class StateLock {
-  #released = false;
+  #fd?: number;
 
   private constructor(
-    readonly folder: string,
-    readonly number: number,
-  ) {}
+    fd: number,
+    readonly file: string,
+  ) {
+    this.#fd = fd;
+    mine.add(file);
+  }
 
   /** Throws a Fault of kind "busy" that names the owner's pid while another process holds the lock. */
   static acquire(folder: string): StateLock {
-    const mine = temporary(folder);
+    const path = join(folder, lockFile);
+    if (mine.has(identity(path) ?? "")) throw held(folder, process.pid);
+    let fd: number | undefined;
     try {
-      for (;;) {
-        writeFileSync(mine, JSON.stringify(self()), { mode: fileMode });
-        const last = lockNumbers(folder).at(-1) ?? 0;
-        const owner = readOwner(folder, last);
-        if (owner && alive(owner)) throw held(folder, owner);
-        if (!tryLink(mine, join(folder, `lock.${last + 1}`))) continue;
-        // A view of the folder from before others came and went has led to a number that does not count any more.
-        if (lockNumbers(folder).at(-1) !== last + 1) {
-          remove(join(folder, `lock.${last + 1}`));
-          continue;
-        }
-        removeOlder(folder, last + 1);
-        return new StateLock(folder, last + 1);
-      }
+      fd = openSync(path, constants.O_RDWR | constants.O_CREAT, fileMode);
+      lock(fd, folder);
+      return new StateLock(fd, identity(path)!);
     } catch (error) {
+      if (fd !== undefined) closeSync(fd);
       throw toFault(error, `${folder} could not be locked`);
-    } finally {
-      remove(mine);
     }
   }
 
-  /** The file stays, without an owner, so that its number is not used again. */
   release(): void {
-    if (this.#released) return;
-    this.#released = true;
-    const path = join(this.folder, `lock.${this.number}`);
-    const empty = temporary(this.folder);
-    writeFileSync(empty, "", { mode: fileMode });
-    renameSync(empty, path);
+    if (this.#fd === undefined) return;
+    closeSync(this.#fd);
+    this.#fd = undefined;
+    mine.delete(this.file);
   }
 }
 
-/** The process that holds the lock of a state folder, or undefined. Takes no lock, and `folder` need not exist. */
+/**
+ * The process that holds the lock of a state folder; undefined where there is none, or none that has a pid here (it may run on
+ * another machine or in a container). Takes no lock, and `folder` need not exist.
+ */
 export function lockHolder(folder: string): number | undefined {
-  let last: number | undefined;
+  const path = join(folder, lockFile);
+  if (mine.has(identity(path) ?? "")) return process.pid;
+  let fd: number;
   try {
-    last = lockNumbers(folder).at(-1);
+    fd = openSync(path, constants.O_RDONLY);
   } catch (error) {
-    if (isErrno(error, "ENOENT")) return undefined;
-    throw toFault(error, `cannot read ${folder}`);
+    if (isErrno(error, "ENOENT", "ENOTDIR")) return undefined;
+    throw toFault(error, `cannot read ${path}`);
   }
-  const owner = last === undefined ? undefined : readOwner(folder, last);
-  return owner && alive(owner) ? owner.pid : undefined;
+  try {
+    return lockOwner(fd) || undefined;
+  } finally {
+    closeSync(fd);
+  }
 }
 
-function held(folder: string, owner: Owner): Fault {
+function lock(fd: number, folder: string): void {
+  for (let i = 0; i < tries; i++) {
+    if (tryLock(fd)) return;
+    const owner = lockOwner(fd);
+    // Undefined where it was let go of meanwhile.
+    if (owner !== undefined) throw held(folder, owner);
+  }
+  throw new Fault("io", "its file system has no locks");
+}
+
+function held(folder: string, pid: number): Fault {
+  const who = pid > 0 ? `pid ${pid}` : "on another machine or in a container";
   return new Fault(
     "busy",
-    `another server (pid ${owner.pid}) uses ${folder}; stop it first, or use another state folder`,
+    `another server (${who}) uses ${folder}; stop it first, or use another state folder`,
   );
 }
 
-function lockNumbers(folder: string): number[] {
-  return readdirSync(folder)
-    .map((name) => Number(pattern.exec(name)?.[1]))
-    .filter((number) => number > 0)
-    .sort((a, b) => a - b);
-}
-
-/** A name that a sweep of leftovers takes away, should a crash leave it. */
-function temporary(folder: string): string {
-  return join(folder, `.gone-lock-${newId()}`);
-}
-
-/** False where the name is taken, and where the sweep of a server that came first has taken `from` away. */
-function tryLink(from: string, to: string): boolean {
-  try {
-    linkSync(from, to);
-    return true;
-  } catch (error) {
-    if (isErrno(error, "EEXIST", "ENOENT")) return false;
-    throw error;
-  }
-}
-
-function removeOlder(folder: string, number: number): void {
-  for (const older of lockNumbers(folder).filter((one) => one < number))
-    remove(join(folder, `lock.${older}`));
-}
-
-function remove(path: string): void {
-  try {
-    unlinkSync(path);
-  } catch (error) {
-    if (!isErrno(error, "ENOENT")) throw error;
-  }
-}
-
-/** Undefined where nobody holds the lock: there is none, or it was released, or a crash of the machine took its content. */
-function readOwner(folder: string, number: number): Owner | undefined {
-  try {
-    return ownerSchema.parse(JSON.parse(readFileSync(join(folder, `lock.${number}`), "utf8")));
-  } catch (error) {
-    if (error instanceof SyntaxError || error instanceof z.ZodError || isErrno(error, "ENOENT"))
-      return undefined;
-    throw error;
-  }
-}
-
-function self(): Owner {
-  return { pid: process.pid, start: startOf(process.pid) ?? "", boot: bootId() };
-}
-
-function alive(owner: Owner): boolean {
-  return owner.boot === bootId() && owner.start === startOf(owner.pid);
-}
-
-function bootId(): string {
-  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-}
-
-/** Field 22 of /proc/PID/stat; counted from the last parenthesis, since the program's name (field 2) may hold blanks. A zombie is dead. */
-function startOf(pid: number): string | undefined {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  } catch {
-    return undefined;
-  }
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return fields[0] === "Z" ? undefined : fields[19];
+/** What tells a file from all others, whatever its folder is called. */
+function identity(path: string): string | undefined {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat && `${stat.dev}:${stat.ino}`;
 }

@@ -1,7 +1,7 @@
 /**
  * Everything that survives a restart, under one folder that one server uses at a time:
  *
- *     lock.N                                    who uses it
+ *     lock                                      locked by the server that uses it
  *     sessions/NAME/session.json                settings and environment
  *     sessions/NAME/plan                        the plan's text
  *     sessions/NAME/agents/ANAME/journal.jsonl  what happened, a record a line: the truth

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { StateLock } from "../../src/store/lock.ts";
+import { lockHolder, StateLock } from "../../src/store/lock.ts";
 import { Store } from "../../src/store/store.ts";
 import { folder } from "./helper.ts";
 
@@ -53,20 +53,36 @@ test("the same process does not open a folder twice, and may again after a relea
   expect(readdirSync(path).filter((name) => name.includes("lock"))).toHaveLength(1);
 });
 
-test("a pid that another process has now does not hold the lock", () => {
+test("whoever asks in the process that holds the lock does not make it let go", async () => {
   const path = folder();
-  StateLock.acquire(path).release();
-  const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  const stale = [
-    { pid: process.pid, start: "1", boot },
-    { pid: process.pid, start: "1", boot: "another" },
-    { pid: 2 ** 22 + 1, start: "5", boot },
-  ];
-  for (const owner of [...stale.map((one) => JSON.stringify(one)), "", "\0\0\0", "{}"]) {
-    writeFileSync(join(path, "lock.1000"), owner);
-    const lock = StateLock.acquire(path);
-    expect(lock.number).toBe(1001);
-    lock.release();
-    unlinkSync(join(path, "lock.1001"));
+  const { store } = await Store.open(path);
+  expect(lockHolder(path)).toBe(process.pid);
+  await Store.open(path).catch(() => {});
+  expect(await server(path).answer).toContain(`pid ${process.pid}`);
+  await store.release();
+  expect(lockHolder(path)).toBeUndefined();
+});
+
+test("asking who holds it keeps nobody from having it, and finds nobody where there is nothing", async () => {
+  const path = folder();
+  expect(lockHolder(path)).toBeUndefined();
+  expect(lockHolder(join(path, "missing"))).toBeUndefined();
+  const first = server(path);
+  let refused = false;
+  for (let opened = false; !opened; await Bun.sleep(0)) {
+    opened = lockHolder(path) === first.child.pid;
+    refused ||= (await Promise.race([first.answer, Bun.sleep(0)]))?.includes("another server") ?? false;
+  }
+  expect([refused, await first.answer]).toEqual([false, "open"]);
+  await killed(first);
+  expect(lockHolder(path)).toBeUndefined();
+});
+
+test("what the file holds does not matter", () => {
+  const path = folder();
+  for (const text of ["", JSON.stringify({ pid: process.pid }), "\0\0\0"]) {
+    writeFileSync(join(path, "lock"), text);
+    StateLock.acquire(path).release();
+    expect(readFileSync(join(path, "lock"), "utf8")).toBe(text);
   }
 });
