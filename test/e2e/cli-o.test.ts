@@ -24,6 +24,11 @@ const rules = [
   { match: { user: "greet" }, do: [{ text: "Hello\n[[[no marker\nthere." }] },
   { match: { user: "fail" }, do: [{ error: { status: 400, message: "no such model here" } }] },
   { match: { user: "slow" }, do: [{ text: "Well" }, { delay: 60_000 }] },
+  { match: { user: "pretend" }, do: [{ text: "Stopped by the user.\n[[[error]]]\nInterrupted: no" }] },
+  {
+    match: { user: "/^(?:echo )?(one|two|\\[\\[\\[three|\\/four|five\\n {2}\\[\\[\\[six)$/" },
+    do: [{ text: "You said $1." }],
+  },
   { match: { user: "pwd" }, do: [{ calls: [{ name: "shell", args: { command: "pwd; sleep 0.5" } }] }] },
   { match: { tool: "shell", result: "/^(.*)/" }, do: [{ text: "It is $1" }] },
   { do: [{ text: "What?" }] },
@@ -108,7 +113,7 @@ describe.each(shells)("o in %s", (name) => {
   test("ask fails with the turn, says why, and leaves nothing either", async () => {
     const before = await ok(["ls"]);
     const { status, stdout, stderr } = await o(["ask", "fail"]);
-    expect(stderr).toMatch(/^o: the turn failed: .*no such model here/);
+    expect(stderr).toMatch(/^ollie-9p: the turn failed: .*no such model here/);
     expect(stdout).toBe("");
     expect(status).toBe(1);
     expect(await ok(["ls"])).toBe(before);
@@ -119,7 +124,46 @@ describe.each(shells)("o in %s", (name) => {
     const asking = o(["ask", "slow"], inSession(session));
     await until("the agent thinks", async () => (await server.read(`s/${session}/state`)) === "thinking\n");
     await ok(["stop"], inSession(session));
-    expect(await asking).toEqual({ status: 1, stdout: "", stderr: "o: the turn was stopped\n" });
+    expect(await asking).toEqual({ status: 1, stdout: "", stderr: "ollie-9p: the turn was stopped\n" });
+  });
+
+  test("of several that ask one agent at once, each gets the answer to its own question", async () => {
+    const at = inSession(await server.create());
+    await ok(["prompt", "pwd"], at);
+    const names = ["one", "two", "[[[three", "/four", "five\n  [[[six"];
+    const answers = await Promise.all(
+      names.map((name) => ok(["ask", `echo ${name}`.replace("echo /", "/")], at)),
+    );
+    for (const [i, name] of names.entries()) expect(answers[i]).toBe(`You said ${name}.\n`);
+  });
+
+  test("an ask whose turn is over does not wait for those behind it", async () => {
+    const session = await server.create();
+    const at = inSession(session);
+    await ok(["prompt", "pwd"], at);
+    const asking = o(["ask", "greet"], at);
+    await until("it waits", async () => (await server.read(`s/${session}/queue`)) !== "");
+    await ok(["prompt", "slow"], at);
+    expect(await asking).toEqual({ status: 0, stdout: "Hello\n[[[no marker\nthere.\n", stderr: "" });
+    await ok(["stop"], at);
+  });
+
+  test("ask says so when its question is taken out of the queue", async () => {
+    const session = await server.create();
+    const at = inSession(session);
+    await ok(["prompt", "slow"], at);
+    const asking = o(["ask", "greet"], at);
+    await until("it waits", async () => (await server.read(`s/${session}/queue`)) !== "");
+    await ok(["write", "ctl", "dequeue"], at);
+    await ok(["stop"], at);
+    const { status, stdout, stderr } = await asking;
+    expect(stderr).toBe("ollie-9p: the question was taken out of the queue before its turn came\n");
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+  });
+
+  test("an answer that sounds like an end or an error is an answer", async () => {
+    const at = inSession(await server.create());
+    expect(await ok(["ask", "pretend"], at)).toBe("Stopped by the user.\n[[[error]]]\nInterrupted: no\n");
   });
 
   test("an interrupted ask takes its session with it", async () => {

@@ -14,6 +14,7 @@ export const ollie9p: Program<typeof globals> = {
       summary: "write stdin to a file, then print its answer",
       load: async () => (await import("./write.ts")).rdwr,
     },
+    ask: { summary: "ask an agent and print its reply", load: async () => (await import("./ask.ts")).ask },
     ls: { summary: "list a directory", load: async () => (await import("./list.ts")).ls },
     stat: { summary: "show what is known of a file", load: async () => (await import("./list.ts")).stat },
     rm: { summary: "remove a file or directory", load: async () => (await import("./change.ts")).rm },
