@@ -135,6 +135,7 @@ describe("on a plain file system", () => {
     [["read", "nothing"], /^ollie-9p: file does not exist.*\n$/],
     [["read", "/"], /^ollie-9p: Is a directory.*\n$/],
     [["ls", "no/such"], /^ollie-9p: file does not exist.*\n$/],
+    [["rm", "/"], /^ollie-9p: Is a directory: rm -r .*\n$/],
     [["rm", "nothing"], /^ollie-9p: file does not exist.*\n$/],
   ])("%j fails with the server's words", async (args, words) => {
     const { status, stdout, stderr } = await p9(args);
@@ -246,6 +247,16 @@ describe("on olliesrv", () => {
   test("rdwr prints the answer to what was written", async () => {
     const said = await server.home.run([client, "rdwr", "session/new"], { stdin: "name=asked\n" });
     expect(said).toEqual({ status: 0, stdout: "asked\n", stderr: "" });
+  });
+
+  test("a session or an agent is not removed without -r", async () => {
+    await server.create("name=kept");
+    for (const path of ["session/kept", "s/kept", "session/kept/agent/default"]) {
+      const { status, stderr } = await server.p9("rm", path);
+      expect(stderr).toBe("ollie-9p: Is a directory: rm -r removes it with all that is in it\n");
+      expect(status).toBe(1);
+    }
+    expect(await server.read("session/kept/agent/default/state")).toBe("idle\n");
   });
 
   test("-l shows states in turn, beginning with the present one, until the session is gone", async () => {

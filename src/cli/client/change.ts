@@ -1,4 +1,5 @@
 import type { Client } from "../../ninep/client.ts";
+import { NineError, phrase } from "../../ninep/errors.ts";
 import { OREAD } from "../../ninep/file.ts";
 import { command, WrongUse } from "../program.ts";
 import { type globals, withServer } from "./connection.ts";
@@ -9,7 +10,7 @@ const rmOptions = {
 
 export const rm = command<typeof rmOptions, typeof globals>({
   usage: "[-r] PATH",
-  about: "Removes the file or directory.",
+  about: "Removes the file, or with -r the directory. To remove a session or an agent ends it.",
   options: rmOptions,
   words: [1, 1],
   run({ values, words, globals }) {
@@ -22,7 +23,10 @@ export const rm = command<typeof rmOptions, typeof globals>({
 
 async function remove(client: Client, path: string, recursive: boolean, signal: AbortSignal): Promise<void> {
   const fid = await client.walk(path, signal);
-  if (recursive && fid.isDirectory) {
+  // The server might take it for a wish to remove all that is in it: olliesrv deletes sessions so.
+  if (fid.isDirectory && !recursive)
+    throw new NineError(phrase.isDir, "rm -r removes it with all that is in it");
+  if (fid.isDirectory) {
     for (const { name } of await client.readDir(path, signal))
       await remove(client, `${path}/${name}`, true, signal);
   }
