@@ -259,6 +259,39 @@ describe("on olliesrv", () => {
     expect(await server.read("session/kept/agent/default/state")).toBe("idle\n");
   });
 
+  test("-l of a file that does not wait prints it when it has changed, and only then", async () => {
+    const session = await server.create();
+    await server.write(`s/${session}/plan`, "one\n");
+    const { child, seen } = looping(`session/${session}/plan`);
+    const states = looping(`session/${session}/agent/default/state`);
+    const waits = looping(`session/${session}/agent/default/idlewait`);
+    await until(
+      "it is printed",
+      () => seen() === "one\n" && states.seen() === "idle\n" && waits.seen() === "idle\n",
+    );
+    await server.write(`s/${session}/plan`, "two\n");
+    await until("what is new is printed", () => seen() === "one\ntwo\n");
+    await server.write(`s/${session}/prompt`, "$ sleep 2");
+    await until("the state is printed", () =>
+      /^idle\n(thinking\n)?calling: shell\n(thinking\n)?idle\n$/.test(states.seen()),
+    );
+    expect(waits.seen()).toBe("idle\nidle\n");
+    expect(seen()).toBe("one\ntwo\n");
+    for (const one of [child, states.child, waits.child]) {
+      one.kill("SIGINT");
+      expect(await one.exited).toBe(130);
+    }
+  });
+
+  function looping(path: string) {
+    const child = Bun.spawn([client, "read", "-l", path], { env: server.home.env, stderr: "ignore" });
+    let text = "";
+    void (async () => {
+      for await (const chunk of child.stdout) text += Buffer.from(chunk).toString();
+    })();
+    return { child, seen: () => text };
+  }
+
   test("-l shows states in turn, beginning with the present one, until the session is gone", async () => {
     const session = await server.create("name=watched");
     const agent = `session/${session}/agent/default`;

@@ -13,7 +13,11 @@ const longest = 250;
 
 const options = {
   follow: { type: "boolean", short: "f", help: "go on as the file grows" },
-  loop: { type: "boolean", short: "l", help: "begin again at each end, for files that wait for a change" },
+  loop: {
+    type: "boolean",
+    short: "l",
+    help: "begin again at each end, for files that wait for a change; others: print them when they have changed",
+  },
   offset: {
     type: "string",
     short: "o",
@@ -45,9 +49,17 @@ export const read = command<typeof options, typeof globals>({
       const fids: Fid[] = [];
       for (const path of words) fids.push(await openFile(client, path, signal));
       const last = fids.pop()!;
+      // A text that was generated stays what it is for as long as it is open. A file like `statewait` notes what its reader knows and
+      // must be kept open, or a change between two reads would be missed.
+      const reopen = async (fid: Fid) => {
+        const path = words.at(-1)!;
+        if (path.endsWith("wait")) return fid;
+        await fid.clunk();
+        return openFile(client, path, signal);
+      };
       for (const fid of fids) await copy(fid, 0, print, signal);
       const from = offset < 0 ? await lineBeforeEnd(last, -offset, signal) : offset;
-      if (values.loop) return readAgain(last, from, print, signal);
+      if (values.loop) return readAgain(last, from, print, reopen, signal);
       const end = await copy(last, from, print, signal);
       if (values.follow) await follow(last, end, print, signal);
       return 0;
@@ -93,12 +105,35 @@ async function follow(fid: Fid, offset: number, print: Print, signal: AbortSigna
   }
 }
 
-/** On one fid, so that a file which notes what its reader knows (`statewait`) misses no change between two reads. */
-async function readAgain(fid: Fid, offset: number, print: Print, signal: AbortSignal): Promise<number> {
-  for (;;) {
-    const first = await fid.read(offset, fid.iounit, signal);
-    if (first.length === 0) return 0;
-    await print(first);
-    if (first.length === fid.iounit) await copy(fid, offset + first.length, print, signal);
+/**
+ * Prints what the file has, again and again. What comes at once and is the same again comes from a file that has nothing to wait for: it
+ * is looked at after a pause, and printed when it is another.
+ */
+async function readAgain(
+  fid: Fid,
+  offset: number,
+  print: Print,
+  anew: (fid: Fid) => Promise<Fid>,
+  signal: AbortSignal,
+): Promise<number> {
+  for (let last: Buffer = Buffer.alloc(0); ; ) {
+    const asked = performance.now();
+    const text = await whole(fid, offset, signal);
+    if (text.length === 0) return 0;
+    const waited = performance.now() - asked >= shortest;
+    if (waited || !text.equals(last)) await print(text);
+    else {
+      await Bun.sleep(longest);
+      fid = await anew(fid);
+    }
+    last = text;
   }
+}
+
+async function whole(fid: Fid, offset: number, signal: AbortSignal): Promise<Buffer> {
+  const all = [await fid.read(offset, fid.iounit, signal)];
+  // One that waits for changes is not asked again before its text has been printed.
+  if (all[0]!.length === fid.iounit)
+    await copy(fid, offset + fid.iounit, async (bytes) => void all.push(Buffer.from(bytes)), signal);
+  return Buffer.concat(all);
 }
