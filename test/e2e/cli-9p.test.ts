@@ -249,6 +249,20 @@ describe("on olliesrv", () => {
     expect(said).toEqual({ status: 0, stdout: "asked\n", stderr: "" });
   });
 
+  test("a refusal is shown with all its words, also those that no message holds", async () => {
+    const session = await server.create();
+    const { status, stderr } = await server.home.run(
+      [client, "write", `session/${session}/agent/default/ctl`],
+      {
+        stdin: "fly\n",
+      },
+    );
+    expect(stderr).toMatch(
+      /^ollie-9p: Invalid argument: unknown verb fly; there are stop .* maxsteps help\n$/,
+    );
+    expect(status).toBe(1);
+  });
+
   test("a session or an agent is not removed without -r", async () => {
     await server.create("name=kept");
     for (const path of ["session/kept", "s/kept", "session/kept/agent/default"]) {

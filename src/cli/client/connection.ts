@@ -2,6 +2,7 @@
 import { readEnvironment } from "../../config/environment.ts";
 import type { Client } from "../../ninep/client.ts";
 import { clientAddress, dial } from "../../ninep/dial.ts";
+import { NineError } from "../../ninep/errors.ts";
 import type { Options, Values } from "../program.ts";
 
 export const globals = {
@@ -31,10 +32,22 @@ export async function withServer(
     return await Promise.race([work(client, signal), gaveUp]);
   } catch (error) {
     if (signal.aborted) return 130;
-    throw error;
+    throw await uncut(client, error);
   } finally {
     client.close();
   }
+}
+
+/**
+ * An error of the server has 128 bytes at most. One that was cut to that is given all its words, where the server keeps them: olliesrv
+ * does, in `lasterr`, a line `TIME PATH: WORDS`, which by now may be about another request.
+ */
+async function uncut(client: Client, error: unknown): Promise<unknown> {
+  if (!(error instanceof NineError) || !error.message.endsWith("…")) return error;
+  const start = error.message.slice(0, -1);
+  const line = await client.readText("lasterr", AbortSignal.timeout(patience)).catch(() => "");
+  const at = line.indexOf(`: ${start.replaceAll("\n", " ")}`);
+  return at < 0 ? error : new Error(line.slice(at + 2).trimEnd(), { cause: error });
 }
 
 /** `OLLIE_ADDR` of the environment or the env file, else the default address. */
