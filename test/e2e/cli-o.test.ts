@@ -57,6 +57,39 @@ describe.each(shells)("o in %s", (name) => {
     expect(await ok(["ls"])).toContain("there\tdefault\tidle\tscript\tscript\t/\n");
   });
 
+  test("ls --json is the same as JSON, whatever the names hold", async () => {
+    const folder = join(server.home.work, 'a "b" \\n\u0001\r\\ ü&');
+    mkdirSync(folder, { recursive: true });
+    const name = 'json "\\" & ü';
+    await ok(["new", `name=${name}`], { cwd: folder });
+    const agent = {
+      session: name,
+      agent: "default",
+      state: "idle",
+      backend: "script",
+      model: "script",
+      cwd: folder,
+    };
+    const listed = JSON.parse(await ok(["ls", "--json"]));
+    expect(listed).toContainEqual(agent);
+    expect(listed).toHaveLength((await ok(["ls"])).trim().split("\n").length);
+    for (const { session } of listed) await ok(["kill", session]);
+    expect(await ok(["ls", "--json"])).toBe("[]\n");
+  });
+
+  test("a session without an agent is said to be one, with what adds one", async () => {
+    const session = await server.create("name=bare");
+    await server.p9("rm", "-r", `session/${session}/agent/default`);
+    const advice = "o write 'session/bare/agent/new' agent=default";
+    expect(await o(["read", "state"], { env: { session } })).toEqual({
+      status: 1,
+      stdout: "",
+      stderr: `o: session bare has no agent: ${advice} adds one\n`,
+    });
+    succeeded(await server.home.run([...shell, "-c", advice.replace("o ", `'${dist}/o' `)]));
+    expect(await ok(["read", "state"], { env: { session } })).toBe("idle\n");
+  });
+
   test("env prints what eval needs, quoted, with the first agent where none is named", async () => {
     await ok(["new", "name=it's odd", "agent=tester"]);
     expect(await ok(["env", "it's odd"])).toBe("export session='it'\\''s odd' agent=tester\n");
@@ -244,6 +277,11 @@ describe.each(shells)("o in %s", (name) => {
     [["read", "nonsense"], "o: no file is called nonsense: see o help, or give a path from session/ on\n"],
     [["new", "name"], "o: expected KEY=VALUE, not name\n"],
     [["tail", "-x"], "o: usage: o tail [-a]\n"],
+    [["tail", "-a", "x"], "o: usage: o tail [-a]\n"],
+    [["ls", "extra"], "o: usage: o ls [--json]\n"],
+    [["wait", "x"], "o: usage: o wait\n"],
+    [["stop", "x"], "o: usage: o stop\n"],
+    [["kill", "x", "y"], "o: usage: o kill [SESSION]\n"],
   ])("%j is wrong use", async (args, stderr) => {
     expect(await o(args, inSession("x"))).toEqual({ status: 2, stdout: "", stderr });
   });

@@ -179,6 +179,28 @@ describe("o tui", () => {
     await terminal.shows(/^after all$/m);
   });
 
+  test("an agent that is renamed keeps its prompt, its chat and its place in the status bar", async () => {
+    await terminal.line("o tui moved");
+    await prompts("moved");
+    await terminal.line("/rename a #S");
+    await terminal.shows(/moved\/a #S {2}idle/);
+    await terminal.line("after that");
+    await terminal.line(".");
+    await terminal.shows(/^after that$/m);
+    await terminal.line("/rn again");
+    await terminal.shows(/moved\/again {2}idle/);
+    await server.restart();
+    await terminal.shows(/moved\/again {2}idle/);
+    await terminal.line("and after a restart");
+    await terminal.line(".");
+    await terminal.shows(/^and after a restart$/m);
+    await terminal.line("/rename");
+    await terminal.shows(/NAME is missing/);
+    await terminal.line("still there");
+    await terminal.line(".");
+    await terminal.shows(/^still there$/m);
+  });
+
   test("within tmux it is a window among the others, and leaves them as they were", async () => {
     await terminal.line("tmux -f /dev/null new-session -s mine dash");
     await terminal.shows(/\[mine\] 0:/);
@@ -259,6 +281,17 @@ describe("o prompt on a terminal", () => {
     await prompts("edited");
     await terminal.type("Up", "Up");
     await terminal.shows(/edited> hello wörl!$/m);
+  });
+
+  test("an agent that is renamed is asked by its new name", async () => {
+    await server.create("name=named");
+    await terminal.line("session=named o prompt");
+    await prompts("named");
+    await terminal.line("/rn other");
+    await terminal.line("are you there?");
+    await terminal.line(".");
+    await until("it arrived", async () => (await server.read("s/named/prompt.prev")) === "are you there?\n");
+    expect(await server.read("session/named/agent/other/state")).toMatch(/idle|thinking/);
   });
 
   test("a prompt that is ended from elsewhere leaves the terminal as it was", async () => {
