@@ -1,5 +1,5 @@
 /** The registry of live sessions: each a root actor of its own. */
-import { Fault } from "../fault.ts";
+import { Fault, toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import type { Store } from "../store/store.ts";
 import { agentPlan, checkEnv, checkedSessionKeys, splitKeys } from "./checked.ts";
@@ -24,6 +24,8 @@ export interface Reports {
 
 export class Runtime implements LiveRuntime {
   readonly #sessions = new Map<string, Session>();
+  /** What `restore` found lost or could not open: a sentence each. */
+  readonly damage: string[] = [];
   /** Sorted by name; made anew when somebody asks after a change. */
   #sorted?: Session[];
   readonly #stamps = new Stamps(Date.now());
@@ -49,20 +51,21 @@ export class Runtime implements LiveRuntime {
     } = reports);
   }
 
-  /** Brings back every session on disk. Returns one sentence for each thing that had to be mended. */
+  /** Brings back every session on disk. Returns one sentence for each thing that had to be mended or is lost. */
   async restore(): Promise<string[]> {
     const report: string[] = [];
     for (const name of this.store.names()) {
       try {
-        const { session, report: mended } = await this.store.loadSession(name);
+        const { session, report: mended, damage } = await this.store.loadSession(name);
         report.push(...mended);
+        this.damage.push(...damage);
         this.#sessions.set(name, new Session(this, session, this.services));
       } catch (error) {
-        report.push(`session ${name} could not be brought back: ${(error as Error).message}`);
+        this.damage.push(`session ${name} could not be opened: ${toFault(error).message}`);
       }
     }
     this.moved();
-    return report;
+    return [...report, ...this.damage];
   }
 
   sessions(): readonly Session[] {

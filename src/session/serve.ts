@@ -23,6 +23,8 @@ export interface ServeOptions {
 }
 
 export interface Serving {
+  /** What was found lost and what could not be opened: a sentence each. */
+  readonly damage: readonly string[];
   /** Re-reads env file and configs; new sessions and turns use them at once. Throws the Fault of a configuration that is wrong. */
   reload(): void;
   /** Interrupts turns, saves, closes; within 5 s. */
@@ -56,6 +58,7 @@ export async function serve({ config, readConfig, listen, log }: ServeOptions): 
       log.info({ address }, "listening");
     }
     return {
+      damage: runtime.damage,
       reload: () => shared.reload(readConfig()),
       async close() {
         for (const listener of listeners) listener.stop();

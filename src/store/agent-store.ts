@@ -81,15 +81,24 @@ export class AgentStore {
   /**
    * Opens an agent in whatever condition a crash has left it, adding to `report` a sentence for each thing that was put right. A turn
    * that was running has ended as "interrupted" then, and chat says so; calls of it that have no result are completed by `history`.
+   * What is lost for good is told in chat, and in `damage`.
    */
-  static async load(owner: AgentOwner, name: string, report: string[]): Promise<AgentStore> {
+  static async load(
+    owner: AgentOwner,
+    name: string,
+    report: string[],
+    damage: string[] = [],
+  ): Promise<AgentStore> {
     const folder = new AgentFolder(owner, name);
     const { journal, state, lost, torn } = await openJournal(folder.file(journalFile), report);
     const agent = new AgentStore(folder, journal, state, new ChatLog(folder.file(chatFile)));
     agent.#repairChat(report);
     agent.#closeInterrupted(report);
-    if (lost) agent.chat.block("info", {}, lost);
-    else if (torn && agent.#chatKnowsMore()) agent.chat.block("info", {}, lostEnd);
+    const sentence = lost || (torn && agent.#chatKnowsMore() && lostEnd);
+    if (sentence) {
+      agent.chat.block("info", {}, sentence);
+      damage.push(`${agent.folder}: ${sentence}`);
+    }
     return agent;
   }
 

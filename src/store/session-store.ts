@@ -61,27 +61,31 @@ export class SessionStore implements AgentOwner {
   }
 
   /**
-   * Opens a session, adding to `report` a sentence for each thing that was put right and for each agent that cannot be opened (its
-   * folder stays as it is). A damaged `session.json` is kept as `session.json.damaged-TIME`; what can be read of it counts, and
+   * Opens a session, adding to `report` a sentence for each thing that was put right, and to `damage` for what is lost and for
+   * each agent that cannot be opened (its folder stays as it is). A damaged `session.json` is kept as `session.json.damaged-TIME`; what can be read of it counts, and
    * the agents' chats say so. Throws a Fault where there is no session, or one of another version of ollie.
    */
-  static async load(owner: SessionOwner, name: string, report: string[]): Promise<SessionStore> {
+  static async load(
+    owner: SessionOwner,
+    name: string,
+    report: string[],
+    damage: string[],
+  ): Promise<SessionStore> {
     const folder = join(owner.sessionsFolder, name);
     const made = Math.floor(statSync(folder, { throwIfNoEntry: false })?.birthtimeMs ?? 0);
     const { json, wrong } = await readSettings(join(folder, jsonFile), made);
     const session = new SessionStore(owner, name, json);
-    for (const path of [session.tmp, session.agentsFolder])
-      mkdirSync(path, { mode: folderMode, recursive: true });
+    for (const path of [session.tmp, session.agentsFolder]) makeFolder(path, report);
     for (const entry of readdirSync(session.agentsFolder, { withFileTypes: true })) {
       if (!entry.isDirectory()) continue;
       try {
-        session.#agents.push(await AgentStore.load(session, entry.name, report));
+        session.#agents.push(await AgentStore.load(session, entry.name, report, damage));
       } catch (error) {
-        report.push(`agent ${entry.name} of session ${name} could not be opened: ${toFault(error).message}`);
+        damage.push(`agent ${entry.name} of session ${name} could not be opened: ${toFault(error).message}`);
       }
     }
     session.#sort();
-    if (wrong !== undefined) await session.#mend(wrong, json.created === made, report);
+    if (wrong !== undefined) await session.#mend(wrong, json.created === made, damage);
     return session;
   }
 
@@ -218,7 +222,7 @@ export class SessionStore implements AgentOwner {
   }
 
   /** Writes settings that were damaged anew and tells what became of them. */
-  async #mend(wrong: string, undated: boolean, report: string[]): Promise<void> {
+  async #mend(wrong: string, undated: boolean, damage: string[]): Promise<void> {
     const json = this.#json;
     const [first] = this.#agents;
     if (undated && first) json.created = first.state.created;
@@ -236,9 +240,9 @@ export class SessionStore implements AgentOwner {
       );
     try {
       await this.#save(json);
-      report.push(`${path}: ${wrong}; still set: ${kept}; written anew${where}`);
+      damage.push(`${path}: ${wrong}; still set: ${kept}; written anew${where}`);
     } catch (error) {
-      report.push(`${path}: ${wrong}; still set: ${kept}; not written anew: ${toFault(error).message}`);
+      damage.push(`${path}: ${wrong}; still set: ${kept}; not written anew: ${toFault(error).message}`);
     }
   }
 
@@ -250,6 +254,15 @@ export class SessionStore implements AgentOwner {
 
 function serialize(json: SessionJson): string {
   return `${JSON.stringify(json, undefined, 2)}\n`;
+}
+
+/** Only what is to be written there needs it: without it there is still much to read. */
+function makeFolder(path: string, report: string[]): void {
+  try {
+    mkdirSync(path, { mode: folderMode, recursive: true });
+  } catch (error) {
+    report.push(`${path} could not be made: ${toFault(error).message}`);
+  }
 }
 
 /** A second name for a file, so that the first can be given to another. */

@@ -25,6 +25,8 @@ export interface LoadedSession {
   session: SessionStore;
   /** A sentence for each thing that was found damaged, with the file and what has been done about it. */
   report: string[];
+  /** A sentence for what is lost, and for each agent that cannot be opened. */
+  damage: string[];
 }
 
 export class Store implements SessionOwner {
@@ -127,7 +129,8 @@ export class Store implements SessionOwner {
 
   async #load(name: string): Promise<LoadedSession> {
     const report: string[] = [];
-    return { session: await SessionStore.load(this, name, report), report };
+    const damage: string[] = [];
+    return { session: await SessionStore.load(this, name, report, damage), report, damage };
   }
 
   #entries() {

@@ -1,5 +1,5 @@
 /** Runs on a file system of 4 MiB and says, as JSON, what a store does when it is full. */
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Fault } from "../../src/fault.ts";
 import type { AgentStore } from "../../src/store/agent-store.ts";
@@ -130,6 +130,26 @@ facts.afterRecovery = [agent.state.last?.how, agent.state.waiting.length - accep
 facts.blocks = parseChat(chatText(agent))
   .slice(-3)
   .map(({ type, text }) => `${type} ${text.slice(0, 11)}`);
+
+// Damage that cannot be mended for want of room: what there is can be read, and is mended at the next start.
+fill();
+for (const name of ["session.json", "agents/a/journal.jsonl"]) truncateSync(join(session.folder, name));
+fill();
+({ store, session, agent } = await reopen(store));
+facts.damaged = [
+  agent.state.config,
+  chatText(agent).includes("goes on"),
+  await kind(() => session.update(() => {})),
+];
+free();
+({ store, session, agent } = await reopen(store));
+facts.mended = [
+  parseChat(chatText(agent))
+    .slice(-2)
+    .map(({ text }) => text.slice(0, 28)),
+  readdirSync(session.folder).filter((name) => name.includes("damaged")).length,
+];
+({ store, session, agent, report: facts.reportWhole } = await reopen(store));
 await store.release();
 facts.leftovers = readdirSync(path).filter((name) => name.startsWith("."));
 console.log(JSON.stringify(facts));

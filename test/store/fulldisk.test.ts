@@ -39,6 +39,9 @@ test("a full disk refuses clearly, loses nothing that was accepted, and is got o
     ends: 1,
     afterRecovery: ["interrupted", -1],
     blocks: ["assistant half\n", "info Interrupted", "info goes on\n"],
+    damaged: ["default", true, "full"],
+    mended: [["The journal of this agent wa", "The settings of this session"], 2],
+    reportWhole: [],
     leftovers: [],
   });
 });

@@ -213,10 +213,11 @@ async function closedSession() {
 /** As a test needs them: the settings, and what chats and the folder say of a damage. */
 async function openDamaged(path: string) {
   const { store } = await opened(path);
-  const { session, report } = await store.loadSession("s");
+  const { session, report, damage } = await store.loadSession("s");
   const copies = readdirSync(session.folder).filter((name) => name.includes("damaged"));
   const told = session.agents().map((agent) => parseChat(chatText(agent)).map(({ text }) => text));
-  return { store, session, report, copies, told };
+  expect(report).toEqual([]);
+  return { store, session, damage, copies, told };
 }
 
 describe("a damaged session.json", () => {
@@ -242,26 +243,26 @@ describe("a damaged session.json", () => {
     ],
     ["that is no object", () => "[1]\n", lost],
   ];
-  for (const [name, damage, expected] of cases)
+  for (const [name, spoil, expected] of cases)
     test(`${name} costs no session: what can be read counts, the rest is told`, async () => {
       const { path, file, created } = await closedSession();
-      const damaged = damage(readFileSync(file, "utf8"));
+      const damaged = spoil(readFileSync(file, "utf8"));
       writeFileSync(file, damaged);
-      const { store, session, report, copies, told } = await openDamaged(path);
+      const { store, session, damage, copies, told } = await openDamaged(path);
       const { cfg, env } = session.json;
       expect({ cfg, env }).toEqual(expected);
       expect(session.json.created).toBe(created);
       expect(Buffer.from(session.plan()).toString()).toBe("the plan");
       expect(copies).toEqual([expect.stringMatching(/^session\.json\.damaged-\d{4}-/)]);
       expect(readFileSync(join(session.folder, copies[0]!), "utf8")).toBe(damaged);
-      expect(report).toEqual([expect.stringContaining(`${file}: `)]);
-      expect(report[0]).toContain(copies[0]!);
+      expect(damage).toEqual([expect.stringContaining(`${file}: `)]);
+      expect(damage[0]).toContain(copies[0]!);
       expect(told).toHaveLength(2);
       for (const blocks of told) expect(blocks).toEqual([expect.stringContaining(copies[0]!)]);
       await session.update(({ env }) => Object.assign(env, { C: "3" }));
       await store.release();
       const again = await openDamaged(path);
-      expect([again.report, again.copies, again.told]).toEqual([[], copies, told]);
+      expect([again.damage, again.copies, again.told]).toEqual([[], copies, told]);
       expect(again.session.json).toEqual(session.json);
       await again.session.remove();
       expect(again.store.names()).toEqual([]);
@@ -271,13 +272,13 @@ describe("a damaged session.json", () => {
   test("that is missing is told, and the agents are there", async () => {
     const { path, file } = await closedSession();
     rmSync(file);
-    const { store, session, report, copies, told } = await openDamaged(path);
+    const { store, session, damage, copies, told } = await openDamaged(path);
     expect(session.json).toMatchObject(lost);
-    expect(report).toEqual([expect.stringMatching(/session\.json: it was missing/)]);
+    expect(damage).toEqual([expect.stringMatching(/session\.json: it was missing/)]);
     expect(copies).toEqual([]);
     for (const blocks of told) expect(blocks).toEqual([expect.stringContaining("it was missing")]);
     await store.release();
-    expect((await openDamaged(path)).report).toEqual([]);
+    expect((await openDamaged(path)).damage).toEqual([]);
   });
 
   test("cannot lead the session's private folder elsewhere", async () => {
@@ -329,9 +330,9 @@ test("an agent that cannot be opened does not keep the others away", async () =>
   const journal = join(session.agents()[1]!.folder, "journal.jsonl");
   writeFileSync(journal, readFileSync(journal, "utf8").replace('"v":1', '"v":2'));
   const { store: next } = await reopened(store);
-  const { session: again, report } = await next.loadSession("s");
+  const { session: again, damage } = await next.loadSession("s");
   expect(again.agents().map(({ name }) => name)).toEqual(["default"]);
-  expect(report).toEqual([
+  expect(damage).toEqual([
     expect.stringMatching(/agent newer of session s could not be opened: .*another version/),
   ]);
   await next.release();

@@ -34,7 +34,9 @@ export async function startServer(config: Config, args: readonly string[]): Prom
       throw new Fault("unavailable", lastWords(log, from));
     const instance = findInstance(state);
     if (instance?.pid !== child.pid || !instance.addresses[0]) continue;
-    const client = await dial(instance.addresses[0]);
+    // What a server with the same pid has left names a socket that is not there yet.
+    const client = await dial(instance.addresses[0]).catch(() => undefined);
+    if (!client) continue;
     client.close();
     return instance;
   }

@@ -2,7 +2,7 @@
 import { Fault } from "../../fault.ts";
 import { dial } from "../../ninep/dial.ts";
 import { command } from "../program.ts";
-import { writeOut } from "../stdio.ts";
+import { writeError, writeOut } from "../stdio.ts";
 import { startServer, stopServer } from "./background.ts";
 import { findInstance, type Instance } from "./instance.ts";
 import {
@@ -29,7 +29,7 @@ export const start = command({
     const running = findInstance(config.paths.state);
     if (running)
       throw new Fault("busy", `it runs already, as process ${running.pid}; olliesrv restart starts it anew`);
-    await writeOut(started(await startServer(config, asArguments(values))));
+    await sayStarted(await startServer(config, asArguments(values)));
     return 0;
   },
 });
@@ -46,15 +46,14 @@ export const restart = command({
     const { listen, yolo, "log-level": level } = values;
     const asked = listen !== undefined || yolo !== undefined || level !== undefined;
     await stopServer(config.paths.state);
-    await writeOut(
-      started(await startServer(config, asked || !before ? asArguments(values) : before.arguments)),
-    );
+    await sayStarted(await startServer(config, asked || !before ? asArguments(values) : before.arguments));
     return 0;
   },
 });
 
-function started({ pid, addresses }: Instance): string {
-  return `olliesrv runs as process ${pid} on ${addresses.join(" and ")}\n`;
+async function sayStarted({ pid, addresses, damage }: Instance): Promise<void> {
+  for (const sentence of damage) await writeError(`olliesrv: ${sentence}\n`);
+  await writeOut(`olliesrv runs as process ${pid} on ${addresses.join(" and ")}\n`);
 }
 
 export const stop = command({
@@ -101,6 +100,7 @@ export const status = command({
       ...(running && { pid: running.pid }),
       addresses: running ? running.addresses : listenAddresses(config, {}),
       ...answer,
+      damage: running?.damage ?? [],
       state,
       config: config.paths.config,
       log: logFile(config),
@@ -111,9 +111,17 @@ export const status = command({
     }
     if (!running) throw notRunning();
     const { version = "does not answer", sessions = "unknown" } = answer ?? {};
-    await writeOut(
-      `pid       ${running.pid}\naddress   ${running.addresses.join(" ")}\nversion   ${version}\nsessions  ${sessions}\nstate     ${state}\nconfig    ${config.paths.config}\nlog       ${logFile(config)}\n`,
-    );
+    const lines = [
+      ["pid", running.pid],
+      ["address", running.addresses.join(" ")],
+      ["version", version],
+      ["sessions", sessions],
+      ...running.damage.map((sentence) => ["", sentence]),
+      ["state", state],
+      ["config", config.paths.config],
+      ["log", logFile(config)],
+    ];
+    await writeOut(lines.map(([what, value]) => `${`${what}`.padEnd(8)}  ${value}\n`).join(""));
     return 0;
   },
 });

@@ -7,13 +7,15 @@ import { toFault } from "../../fault.ts";
 import { type Serving, serve } from "../../session/serve.ts";
 import { command } from "../program.ts";
 import { writeOut } from "../stdio.ts";
-import { announce, withdraw } from "./instance.ts";
+import { announce, type Instance, withdraw } from "./instance.ts";
 import { makeLog } from "./log.ts";
 import { surviveMistakes } from "./mistakes.ts";
 import { asArguments, configFor, listenAddresses, logLevel, startOptions } from "./options.ts";
 
 /** Milliseconds after which a server that was told to end is gone, whatever still runs. */
 const endLimit = 5000;
+/** Sentences that are shown on a terminal. */
+const fewLimit = 20;
 
 export const fgstart = command({
   usage: "[OPTIONS]",
@@ -34,7 +36,8 @@ export const fgstart = command({
     process.on("SIGHUP", () => serving && reload(serving, log));
     serving = await serve({ config, readConfig: () => configFor(values), listen, log });
     const { state } = config.paths;
-    announce(state, { pid: process.pid, addresses: listen, arguments: asArguments(values) });
+    const damage = few(serving.damage);
+    tell(state, { pid: process.pid, addresses: listen, arguments: asArguments(values), damage }, log);
     await writeOut(`olliesrv ${build.version} listens on ${listen.join(" and ")}\n`).catch(() => {});
     await ended;
     // Unreferenced it would not keep an idle process, but there is none: close() ends with a call of exit.
@@ -42,11 +45,34 @@ export const fgstart = command({
       log.error("not everything could be ended in time");
       process.exit(0);
     }, endLimit);
-    withdraw(state);
+    leave(state, log);
     await serving.close();
     return 0;
   },
 });
+
+/** The log has them all. */
+function few(sentences: readonly string[]): string[] {
+  if (sentences.length <= fewLimit) return [...sentences];
+  return [...sentences.slice(0, fewLimit), `and ${sentences.length - fewLimit} more, see the log`];
+}
+
+/** Agents can be reached also where nobody can be told how. */
+function tell(state: string, instance: Instance, log: Logger): void {
+  try {
+    announce(state, instance);
+  } catch (error) {
+    log.error({ err: error }, "other commands of olliesrv cannot be told where this server listens");
+  }
+}
+
+function leave(state: string, log: Logger): void {
+  try {
+    withdraw(state);
+  } catch (error) {
+    log.error({ err: error }, "olliesrv.pid could not be cleared");
+  }
+}
 
 /** Listens from the very start, so that a signal during the start ends the server as well. */
 function untilTold(): Promise<void> {

@@ -37,6 +37,7 @@ export async function* findings(values: Values<typeof whichOptions>): AsyncGener
   }
   yield* configuration(config);
   yield server(config);
+  yield* sessions(config);
   yield state(config);
   yield* agents(config);
   yield* tools(config);
@@ -69,6 +70,11 @@ function server({ paths }: Config): Finding {
         text: `runs as process ${running.pid} on ${running.addresses.join(" ")}`,
       }
     : { about: "server", status: "ok", text: "does not run", advice: "olliesrv start" };
+}
+
+function* sessions(config: Config): Generator<Finding> {
+  for (const text of findInstance(config.paths.state)?.damage ?? [])
+    yield { about: "sessions", status: "warn", text };
 }
 
 /** A folder that does not exist will be made in the nearest one that does. */

@@ -2,9 +2,20 @@
  * Finds the server of a state folder. The lock that it holds on the folder says whether it lives and as which process; a file beside
  * it says what else there is to know.
  */
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { toFault } from "../../fault.ts";
 import { lockHolder } from "../../store/lock.ts";
 
 const schema = z.object({
@@ -13,6 +24,8 @@ const schema = z.object({
   addresses: z.array(z.string()),
   /** The options it was started with, for a restart. */
   arguments: z.array(z.string()),
+  /** What its start has found lost, could not open or could not do: a sentence each. */
+  damage: z.array(z.string()).default([]),
 });
 export type Instance = z.infer<typeof schema>;
 
@@ -20,7 +33,7 @@ export type Instance = z.infer<typeof schema>;
 export function findInstance(state: string): Instance | undefined {
   const pid = lockHolder(state);
   if (pid === undefined) return undefined;
-  const nothing = { pid, addresses: [], arguments: [] };
+  const nothing = { pid, addresses: [], arguments: [], damage: [] };
   try {
     const known = schema.parse(JSON.parse(readFileSync(file(state), "utf8")));
     return known.pid === pid ? known : nothing;
@@ -29,15 +42,39 @@ export function findInstance(state: string): Instance | undefined {
   }
 }
 
-/** Called by the server once it can be reached. */
+/**
+ * Called by the server once it can be reached. On a full disk it takes the place that an earlier server has left.
+ * @throws Fault if that is not enough
+ */
 export function announce(state: string, instance: Instance): void {
-  writeFileSync(`${file(state)}.new`, `${JSON.stringify(instance)}\n`, { mode: 0o600 });
-  renameSync(`${file(state)}.new`, file(state));
+  const path = file(state);
+  const text = `${JSON.stringify(instance)}\n`;
+  try {
+    writeFileSync(`${path}.new`, text, { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  } catch (error) {
+    rmSync(`${path}.new`, { force: true });
+    if (toFault(error).kind !== "full") throw error;
+    overwrite(path, text);
+  }
 }
 
-/** Called by the server when it ends. */
+/** Called by the server when it ends. The file keeps its room on the disk for the next one. */
 export function withdraw(state: string): void {
-  rmSync(file(state), { force: true });
+  const path = file(state);
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  if (size !== undefined) overwrite(path, "\n".padStart(size));
+}
+
+/** Whoever reads meanwhile finds no JSON, and looks again or goes without. */
+function overwrite(path: string, text: string): void {
+  const fd = openSync(path, "r+");
+  try {
+    writeSync(fd, text, 0);
+    ftruncateSync(fd, Buffer.byteLength(text));
+  } finally {
+    closeSync(fd);
+  }
 }
 
 function file(state: string): string {
