@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { toFault } from "../fault.ts";
+import { type Fault, toFault } from "../fault.ts";
 import { shippedData } from "./data.ts";
 
 export interface InstallReport {
@@ -21,7 +21,8 @@ export interface InstallReport {
 }
 
 const manifestSchema = z.object({ files: z.record(z.string(), z.string()) });
-const manifestName = ".installed.json";
+/** In the config folder. */
+export const manifestName = ".installed.json";
 
 interface Shipped {
   /** How the manifest and reports call it. */
@@ -34,15 +35,17 @@ interface Shipped {
 }
 
 /**
- * Installs or updates the shipped files: the env template, agents, prompts, tools and so on in `config`, and `o` in `bin`.
+ * Installs or updates the shipped files: the env template, agents, prompts, tools and so on in `config`, and `o` in `bin`. One that
+ * cannot be written keeps none of the others away.
  * @param force also replaces what the user changed, and brings back what the user removed; the user's file stays beside it as `NAME.bak`.
  *   The env file is never replaced.
- * @throws Fault that names the file that could not be written
+ * @throws Fault that names the first file that could not be written
  */
-export function installData(config: string, bin: string, force = false): InstallReport {
+export function installData(config: string, bin?: string, force = false): InstallReport {
   const report: InstallReport = { written: [], kept: [], removed: [] };
   const known = readManifest(config);
   const installed: Record<string, string> = {};
+  let fault: Fault | undefined;
   for (const file of shippedFiles(config, bin)) {
     const before = known[file.name];
     const shipped = digest(file.content);
@@ -51,16 +54,20 @@ export function installData(config: string, bin: string, force = false): Install
     const untouched = present === before;
     installed[file.name] = shipped;
     if (present === shipped) continue;
-    if (untouched || (force && !file.personal)) {
-      if (!untouched && present !== undefined) renameSync(file.target, `${file.target}.bak`);
-      write(file);
-      report.written.push(file.name);
-    } else {
-      // The old hash stays in the manifest, so that the file still counts as the user's next time.
-      if (before === undefined) delete installed[file.name];
-      else installed[file.name] = before;
-      report.kept.push(file.name);
-    }
+    const wanted = untouched || (force && !file.personal);
+    if (wanted) {
+      try {
+        if (!untouched && present !== undefined) renameSync(file.target, `${file.target}.bak`);
+        write(file);
+        report.written.push(file.name);
+        continue;
+      } catch (error) {
+        fault ??= toFault(error, `cannot write ${file.target}`);
+      }
+    } else report.kept.push(file.name);
+    // The old hash stays in the manifest, so that the file counts next time as it does now.
+    if (before === undefined) delete installed[file.name];
+    else installed[file.name] = before;
   }
   for (const [name, before] of Object.entries(known)) {
     const target = join(config, name);
@@ -69,11 +76,12 @@ export function installData(config: string, bin: string, force = false): Install
     report.removed.push(name);
   }
   if (JSON.stringify(installed) !== JSON.stringify(known)) writeManifest(config, installed);
+  if (fault) throw fault;
   return report;
 }
 
 /** The shipped files in a fixed order. */
-function shippedFiles(config: string, bin: string): Shipped[] {
+function shippedFiles(config: string, bin?: string): Shipped[] {
   // A file at the top of data/ is for the programs themselves, save the env template.
   const data = shippedData().filter(([name]) => name === "env" || name.includes("/"));
   const shipped = data.map(([name, content]): Shipped => {
@@ -83,11 +91,16 @@ function shippedFiles(config: string, bin: string): Shipped[] {
     return { name, target: join(config, name), content, mode, personal };
   });
   const o = shipped.find((file) => file.name === "scripts/o");
-  return o ? [...shipped, { ...o, name: "bin/o", target: join(bin, "o") }] : shipped;
+  return o && bin !== undefined ? [...shipped, { ...o, name: "bin/o", target: join(bin, "o") }] : shipped;
 }
 
 function digest(content: string | Buffer): string {
   return createHash("sha256").update(content).digest("hex");
+}
+
+/** Also where a folder of the path is none. */
+function isAbsent(error: unknown): boolean {
+  return ["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "");
 }
 
 /** Undefined where there is nothing. A symbolic link counts as changed: somebody keeps the file elsewhere on purpose. */
@@ -95,7 +108,7 @@ function currentDigest(path: string): string | undefined {
   try {
     return lstatSync(path).isFile() ? digest(readFileSync(path)) : "not a regular file";
   } catch (error) {
-    if (toFault(error).kind === "missing") return undefined;
+    if (isAbsent(error)) return undefined;
     throw toFault(error, `cannot read ${path}`);
   }
 }
@@ -117,7 +130,7 @@ function readManifest(config: string): Record<string, string> {
   try {
     return manifestSchema.parse(JSON.parse(readFileSync(path, "utf8"))).files;
   } catch (error) {
-    if (toFault(error).kind === "missing") return {};
+    if (isAbsent(error)) return {};
     // Without it every file that differs counts as the user's: nothing is lost, only not updated.
     if (error instanceof SyntaxError || error instanceof z.ZodError) return {};
     throw toFault(error, `cannot read ${path}`);

@@ -1,4 +1,5 @@
 /** Where things lie: the XDG base directories, with the `OLLIE_*_PATH` variables over them. */
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { Fault } from "../fault.ts";
@@ -22,8 +23,20 @@ export interface Paths {
   memory: string;
 }
 
+/** @throws Fault "invalid" where HOME is relative (it would be another folder in each folder) or nothing says where the home is */
 export function home(environment: Environment): string {
-  return environment.HOME || homedir();
+  const folder = environment.HOME || ofUser();
+  if (folder.startsWith("/")) return folder;
+  throw new Fault("invalid", `HOME must be an absolute path, not ${JSON.stringify(folder)}`);
+}
+
+/** What the user database has, for a process without HOME. */
+function ofUser(): string {
+  try {
+    return homedir();
+  } catch {
+    return "";
+  }
 }
 
 /** The config folder: `flag` (what `--config` said), else `$XDG_CONFIG_HOME/ollie`, else `~/.config/ollie`. */
@@ -37,6 +50,11 @@ export function defaultState(environment: Environment): string {
   return join(xdg(environment, "XDG_STATE_HOME", ".local/state"), "ollie");
 }
 
+/** Where the shipped files are when the config folder cannot be written; else there is none. */
+export function shippedFolder(state: string): string {
+  return join(state, "shipped");
+}
+
 /**
  * All paths.
  * @param environment the env file's values under the process environment's; see `loadConfig`
@@ -48,16 +66,17 @@ export function resolvePaths(
   flags: { config?: string; state?: string } = {},
 ): Paths {
   const config = configFolder(environment, flags.config);
-  const search = (variable: string, folder: string): string[] => {
-    const folders = (environment[variable] ?? "").split(":").filter((entry) => entry !== "");
-    if (folders.length === 0) return [join(config, folder)];
-    return folders.map((entry) => absolute(variable, entry));
-  };
   const state = flags.state
     ? resolve(flags.state)
     : environment.OLLIE_STATE_PATH
       ? absolute("OLLIE_STATE_PATH", environment.OLLIE_STATE_PATH)
       : defaultState(environment);
+  const instead = [shippedFolder(state)].filter((path) => existsSync(path));
+  const search = (variable: string, folder: string): string[] => {
+    const folders = (environment[variable] ?? "").split(":").filter((entry) => entry !== "");
+    if (folders.length === 0) return [join(config, folder), ...instead.map((path) => join(path, folder))];
+    return folders.map((entry) => absolute(variable, entry));
+  };
   return {
     home: home(environment),
     config,

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
@@ -11,7 +12,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { loadAgent } from "../../src/config/agents.ts";
 import { installData } from "../../src/config/install.ts";
+import { resolvePaths } from "../../src/config/paths.ts";
+import { provideData } from "../../src/config/provide.ts";
 
 let folder: string;
 let config: string;
@@ -32,6 +36,48 @@ function pretendOlder(name: string, content: string): void {
   manifest.files[name] = new Bun.CryptoHasher("sha256").update(content).digest("hex");
   writeFileSync(join(config, ".installed.json"), JSON.stringify(manifest));
 }
+
+describe("a home that cannot be written", () => {
+  /** Nobody can make a folder in /proc, not even root. */
+  const closed = () => ({ home: "/proc", config: "/proc/.config/ollie", state: join(folder, "state") });
+  const search = (paths: { state: string; config: string }) => resolvePaths({}, paths);
+
+  test("costs no agents, prompts and tools: they are in the state folder, behind what the user has", () => {
+    const paths = closed();
+    const { written, fault } = provideData(paths);
+    expect(written).toBeGreaterThan(0);
+    expect(fault?.message).toMatch(
+      /\/proc\/\.config\/ollie.*; agents, prompts and tools are those in .*\/state\/shipped$/,
+    );
+    const { agents, tools } = search(paths);
+    expect(agents).toEqual([join(paths.config, "agents"), join(paths.state, "shipped/agents")]);
+    expect(loadAgent("default", agents).file).toStartWith(join(paths.state, "shipped"));
+    expect(existsSync(join(tools[1]!, "shell"))).toBe(true);
+    expect(existsSync(join(paths.state, "shipped/bin"))).toBe(false);
+  });
+
+  test("is used again as soon as it can be written", () => {
+    const paths = closed();
+    provideData(paths);
+    expect(provideData({ ...paths, home: folder, config }).fault).toBeUndefined();
+    expect(search({ ...paths, config }).agents).toEqual([join(config, "agents")]);
+    expect(existsSync(join(paths.state, "shipped"))).toBe(false);
+  });
+
+  test("that is only partly so is used as far as it can be; what the user removed does not come back elsewhere", () => {
+    const home = join(folder, "home");
+    const paths = { home, config, state: join(folder, "state") };
+    mkdirSync(home);
+    writeFileSync(join(home, ".local"), "");
+    expect(provideData(paths).fault?.message).toContain(".local/bin/o");
+    rmSync(join(config, "agents/tester.json"));
+    expect(provideData(paths).fault?.message).toContain(".local/bin/o");
+    expect(existsSync(join(config, "agents/tester.json"))).toBe(false);
+    expect(search(paths).agents).toEqual([join(config, "agents")]);
+    rmSync(join(home, ".local"));
+    expect(provideData(paths)).toEqual({ written: 1 });
+  });
+});
 
 describe("installing the shipped files", () => {
   test("the first time everything is written, programs executable, the env file private", () => {

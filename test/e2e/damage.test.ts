@@ -38,6 +38,20 @@ test("a session whose settings are damaged is there, and start, chat and log say
   expect((await home.olliesrv("start")).stderr).toBe("");
 });
 
+test("a home that cannot be written costs no agents, and start and doctor say what is used", async () => {
+  home.env.OLLIE_STATE_PATH = join(home.folder, "state");
+  // Nobody can make a folder there, not even root.
+  home.env.HOME = "/proc";
+  const start = await home.olliesrv("start");
+  expect(start.status).toBe(0);
+  expect(start.stderr).toMatch(/^olliesrv: .*agents, prompts and tools are those in .*\/state\/shipped\n$/);
+  const ask = await home.run([join(dist, "o"), "ask", "$ echo works"]);
+  expect(ask).toMatchObject({ status: 0, stdout: expect.stringContaining("works") });
+  expect((await home.olliesrv("doctor")).stdout).toMatch(
+    /^warn {2}config +.* could not be written\n +→ .*\/shipped$/m,
+  );
+});
+
 test("a session that this version cannot open is named by start, status and doctor, and left alone", async () => {
   const newer = readFileSync(settings(), "utf8").replace('"v": 1', '"v": 2');
   writeFileSync(settings(), newer);
@@ -50,7 +64,7 @@ test("a session that this version cannot open is named by start, status and doct
     expect.stringMatching(sentence),
   ]);
   expect((await home.olliesrv("doctor")).stdout).toMatch(
-    new RegExp(`^warn {2}sessions +${sentence.source}`, "m"),
+    new RegExp(`^warn {2}start +${sentence.source}`, "m"),
   );
   expect((await p9("ls", "session")).stdout).toMatch(/^a$/m);
   expect(readFileSync(settings(), "utf8")).toBe(newer);

@@ -1,7 +1,6 @@
-import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
-import { installData } from "../../config/install.ts";
+import { provideData } from "../../config/provide.ts";
 import { build } from "../../config/version.ts";
 import { toFault } from "../../fault.ts";
 import { type Serving, serve } from "../../session/serve.ts";
@@ -25,10 +24,11 @@ export const fgstart = command({
   words: [0, 0],
   async run({ values }) {
     const ended = untilTold();
-    const config = configFor(values);
-    const log = makeLog(logLevel(config, values));
+    const before = configFor(values);
+    const log = makeLog(logLevel(before, values));
     surviveMistakes(log);
-    install(config, log);
+    const missing = install(before, log);
+    const config = configFor(values);
     for (const warning of config.warnings) log.warn(warning);
     const listen = listenAddresses(config, values);
     let serving: Serving | undefined;
@@ -36,7 +36,7 @@ export const fgstart = command({
     process.on("SIGHUP", () => serving && reload(serving, log));
     serving = await serve({ config, readConfig: () => configFor(values), listen, log });
     const { state } = config.paths;
-    const damage = few(serving.damage);
+    const damage = few([...missing, ...serving.damage]);
     tell(state, { pid: process.pid, addresses: listen, arguments: asArguments(values), damage }, log);
     await writeOut(`olliesrv ${build.version} listens on ${listen.join(" and ")}\n`).catch(() => {});
     await ended;
@@ -82,15 +82,13 @@ function untilTold(): Promise<void> {
   });
 }
 
-/** A config folder that cannot be written (a read-only home) is no reason not to serve with what is in it. */
-function install(config: Config, log: Logger): void {
-  try {
-    const { written } = installData(config.paths.config, join(config.paths.home, ".local/bin"));
-    if (written.length > 0)
-      log.info({ files: written.length, folder: config.paths.config }, "installed shipped files");
-  } catch (error) {
-    log.warn({ err: error }, "shipped files could not be installed");
-  }
+/** That something could not be installed is no reason not to serve with what there is. Returns a sentence about it. */
+function install({ paths }: Config, log: Logger): string[] {
+  const { written, fault } = provideData(paths);
+  if (written > 0) log.info({ files: written, folder: paths.config }, "installed shipped files");
+  if (!fault) return [];
+  log.warn({ err: fault }, "shipped files could not be installed");
+  return [fault.message];
 }
 
 function reload(serving: Serving, log: Logger): void {

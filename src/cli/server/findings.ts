@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { BackendRegistry } from "../../backends/registry.ts";
 import { listAgents } from "../../config/agents.ts";
 import type { Config } from "../../config/config.ts";
-import { tilde } from "../../config/paths.ts";
+import { shippedFolder, tilde } from "../../config/paths.ts";
 import { toFault } from "../../fault.ts";
 import { createRegistry } from "../../tools/registry.ts";
 import type { Values } from "../program.ts";
@@ -37,7 +37,7 @@ export async function* findings(values: Values<typeof whichOptions>): AsyncGener
   }
   yield* configuration(config);
   yield server(config);
-  yield* sessions(config);
+  yield* start(config);
   yield state(config);
   yield* agents(config);
   yield* tools(config);
@@ -50,7 +50,15 @@ export async function* findings(values: Values<typeof whichOptions>): AsyncGener
 
 function* configuration({ paths, warnings }: Config): Generator<Finding> {
   const folder = tilde(paths.config, paths.home);
-  if (!existsSync(paths.config)) {
+  const instead = shippedFolder(paths.state);
+  if (existsSync(instead)) {
+    yield {
+      about: "config",
+      status: "warn",
+      text: `${folder} could not be written`,
+      advice: `agents, prompts and tools are those in ${tilde(instead, paths.home)}`,
+    };
+  } else if (!existsSync(paths.config)) {
     yield {
       about: "config",
       status: "warn",
@@ -72,9 +80,10 @@ function server({ paths }: Config): Finding {
     : { about: "server", status: "ok", text: "does not run", advice: "olliesrv start" };
 }
 
-function* sessions(config: Config): Generator<Finding> {
+/** What the server that runs has told at its start. */
+function* start(config: Config): Generator<Finding> {
   for (const text of findInstance(config.paths.state)?.damage ?? [])
-    yield { about: "sessions", status: "warn", text };
+    yield { about: "start", status: "warn", text };
 }
 
 /** A folder that does not exist will be made in the nearest one that does. */
