@@ -19,7 +19,7 @@ export function rehearse(request: ModelRequest): Step[] {
   return say(howTo);
 }
 
-const howTo = `${notice} It answers where no other backend is configured. To talk to a model, put one of these into ~/.config/ollie/env and start olliesrv again: OLLIE_BACKEND=ollama (with OLLIE_OLLAMA_URL=http://host:11434 if it is not on this machine), or OLLIE_BACKEND=openai with OLLIE_OPENAI_KEY=… and, for any compatible service, OLLIE_OPENAI_URL=…; OLLIE_MODEL names the model. Until then a prompt that begins with a dollar sign and a blank is run as a command, so that you can see an agent at work: try \`$ ls\`.
+const howTo = `${notice} It answers where no other backend is configured. To talk to a model, put one of these into ~/.config/ollie/env and run \`olliesrv reload\`: OLLIE_BACKEND=ollama (with OLLIE_OLLAMA_URL=http://host:11434 if it is not on this machine), or OLLIE_BACKEND=openai with OLLIE_OPENAI_KEY=… and, for any compatible service, OLLIE_OPENAI_URL=…; OLLIE_MODEL names the model. Until then a prompt that begins with a dollar sign and a blank is run as a command, so that you can see an agent at work: try \`$ ls\`.
 `;
 
 /** One shell call for every line that begins with `$ `. */
