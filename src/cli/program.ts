@@ -70,7 +70,8 @@ export async function runProgram<G extends Options>(
 ): Promise<number> {
   let asked = program.name;
   try {
-    const { globals, name, rest } = splitGlobals(program, argv);
+    const { globals, name, rest, shown } = splitGlobals(program, argv);
+    if (shown !== undefined) return await print(shown);
     if (name === undefined) throw new WrongUse("which command?");
     const entry = Object.hasOwn(program.commands, name) ? program.commands[name] : undefined;
     if (!entry) throw new WrongUse(`no command ${name}`);
@@ -85,8 +86,6 @@ export async function runProgram<G extends Options>(
     }
     return (await found.run({ values, words, globals })) ?? 0;
   } catch (error) {
-    if (error instanceof ShowHelp) return await print(programHelp(program));
-    if (error instanceof ShowVersion) return await print(versionLine(program.name));
     if (error instanceof BrokenPipe) return 141;
     if (error instanceof WrongUse) {
       await writeError(`${program.name}: ${error.message} (see ${asked} --help)\n`);
@@ -97,15 +96,13 @@ export async function runProgram<G extends Options>(
   }
 }
 
-class ShowHelp extends Error {}
-class ShowVersion extends Error {}
-
+/** Takes apart what stands before the command. `shown` is what to print instead of running one. */
 function splitGlobals<G extends Options>(program: Program<G>, argv: readonly string[]) {
   let at = 0;
   while (at < argv.length && argv[at]!.startsWith("-")) {
     const word = argv[at]!;
-    if (word === "--help" || word === "-h") throw new ShowHelp();
-    if (word === "--version") throw new ShowVersion();
+    if (word === "--help" || word === "-h") return { globals: {}, rest: [], shown: programHelp(program) };
+    if (word === "--version") return { globals: {}, rest: [], shown: versionLine(program.name) };
     const long = word.startsWith("--");
     const option = Object.entries(program.globals).find(
       ([key, { short }]) => word === `-${short}` || word === `--${key}` || word.startsWith(`--${key}=`),
@@ -113,7 +110,7 @@ function splitGlobals<G extends Options>(program: Program<G>, argv: readonly str
     at += option && option[1].type === "string" && !(long && word.includes("=")) ? 2 : 1;
   }
   const name = argv[at];
-  if (name === "help") throw new ShowHelp();
+  if (name === "help") return { globals: {}, rest: [], shown: programHelp(program) };
   return { globals: parse(argv.slice(0, at), program.globals).values, name, rest: argv.slice(at + 1) };
 }
 

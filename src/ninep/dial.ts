@@ -58,7 +58,23 @@ function userAndHost(text: string, rest: string): { host: string; user?: string;
 
 /** Connects and attaches. A Fault "unavailable" says that nobody answers at the address. */
 export async function dial(address: string, options?: ClientOptions): Promise<Client> {
-  return Client.open(await dialStream(address), options);
+  try {
+    return await Client.open(await dialStream(address), options);
+  } catch (error) {
+    throw foreign(address) ?? error;
+  }
+}
+
+/** A server of ours hangs up on other users without a word. */
+function foreign(address: string): Fault | undefined {
+  const parsed = parseAddress(address);
+  if (parsed.net !== "unix" || !existsSync(parsed.path)) return undefined;
+  const owner = lstatSync(parsed.path).uid;
+  if (owner === process.geteuid!()) return undefined;
+  return new Fault(
+    "denied",
+    `the server at ${address} belongs to another user (uid ${owner}) and serves nobody else`,
+  );
 }
 
 /** Connects only. */
@@ -96,6 +112,8 @@ function unreachable(error: unknown, path: string): string {
     case "ENOENT":
       return "there is no such socket, is the server running?";
     case "ECONNREFUSED":
+      // Bun says so also of a path that leads through a file.
+      if (!existsSync(path)) return "there is no such socket, is the server running?";
       return "its server has ended";
     case "EACCES":
       return `${path} is another user's`;

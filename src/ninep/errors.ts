@@ -62,5 +62,7 @@ export function toNineError(error: unknown): NineError {
   if (error instanceof NineError) return error;
   if (error instanceof Error && error.name === "AbortError") return new NineError(phrase.interrupted);
   const fault = toFault(error);
-  return new NineError(faultPhrases[fault.kind], fault.message, { cause: error });
+  // The system's own name for a full disk says what the phrase says.
+  const detail = fault.message.replace(/(: )?\bENOSPC: no space left on device(, \w+)?/, "");
+  return new NineError(faultPhrases[fault.kind], detail, { cause: error });
 }

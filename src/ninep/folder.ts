@@ -1,5 +1,14 @@
 /** The folder of a socket: whoever can enter it can connect. */
-import { chmodSync, closeSync, lstatSync, mkdirSync, openSync, readdirSync, unlinkSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  unlinkSync,
+} from "node:fs";
 import { basename, dirname } from "node:path";
 import { Fault, toFault } from "../fault.ts";
 import { tryLock } from "./libc.ts";
@@ -37,7 +46,7 @@ function make(folder: string): void {
     mkdirSync(dirname(folder), { recursive: true });
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
+    if ((error as NodeJS.ErrnoException).code === "EEXIST" && existsSync(folder)) return;
     throw new Fault("denied", `the folder ${folder} cannot be made: ${(error as Error).message}`, {
       cause: error,
     });

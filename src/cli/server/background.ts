@@ -2,7 +2,7 @@
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import type { Config } from "../../config/config.ts";
 import { compiled } from "../../config/version.ts";
-import { Fault } from "../../fault.ts";
+import { Fault, toFault } from "../../fault.ts";
 import { dial } from "../../ninep/dial.ts";
 import { findInstance, type Instance } from "./instance.ts";
 import { logFile } from "./options.ts";
@@ -21,7 +21,7 @@ const logLimit = 10 * 1024 * 1024;
  */
 export async function startServer(config: Config, args: readonly string[]): Promise<Instance> {
   const { state } = config.paths;
-  mkdirSync(state, { recursive: true, mode: 0o700 });
+  makeState(state);
   const log = logFile(config);
   const from = turnLog(log);
   const fd = openSync(log, "a", 0o600);
@@ -42,6 +42,17 @@ export async function startServer(config: Config, args: readonly string[]): Prom
   }
   child.kill();
   throw new Fault("timeout", `the server did not answer within ${startLimit / 1000} s, see ${log}`);
+}
+
+function makeState(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw toFault(
+      error,
+      `the state folder ${folder} cannot be made (OLLIE_STATE_PATH or --state names another)`,
+    );
+  }
 }
 
 /** Ends the server of a state folder and waits until it is gone. Returns its pid, undefined where none ran. */

@@ -31,7 +31,7 @@ export type Instance = z.infer<typeof schema>;
 
 /** The server that uses `state`, if one does. Without `addresses` it is still about to start. */
 export function findInstance(state: string): Instance | undefined {
-  const pid = lockHolder(state);
+  const pid = holder(state);
   if (pid === undefined) return undefined;
   const nothing = { pid, addresses: [], arguments: [], damage: [] };
   try {
@@ -39,6 +39,14 @@ export function findInstance(state: string): Instance | undefined {
     return known.pid === pid ? known : nothing;
   } catch {
     return nothing;
+  }
+}
+
+function holder(state: string): number | undefined {
+  try {
+    return lockHolder(state);
+  } catch (error) {
+    throw toFault(error, `the state folder ${state} cannot be looked at`);
   }
 }
 
