@@ -29,9 +29,14 @@ const closeOnExec = 0o2000000;
 
 const closed: [boolean, boolean] = [closedAtStart(0), closedAtStart(1)];
 
+/** Whether a person sees what is written. */
+export function toTerminal(): boolean {
+  return isatty(1);
+}
+
 /** Whether stdout is a terminal that wants colours; see no-color.org. */
 export function colours(): boolean {
-  return isatty(1) && !process.env.NO_COLOR && process.env.TERM !== "dumb";
+  return toTerminal() && !process.env.NO_COLOR && process.env.TERM !== "dumb";
 }
 
 /** Writes everything to stdout. @throws BrokenPipe, or a Fault where the system refuses it */

@@ -3,9 +3,10 @@ import type { Client, Fid } from "../../ninep/client.ts";
 import { NineError, phrase } from "../../ninep/errors.ts";
 import { OREAD } from "../../ninep/file.ts";
 import { command, WrongUse } from "../program.ts";
-import { colours, writeOut } from "../stdio.ts";
+import { colours, toTerminal, writeOut } from "../stdio.ts";
 import { type globals, withServer } from "./connection.ts";
 import { MarkerFilter, terminalStyle } from "./markers.ts";
+import { Visible } from "./visible.ts";
 
 /** Milliseconds between looks at a file that is followed: short while it grows, longer while it rests. */
 const shortest = 25;
@@ -44,7 +45,11 @@ export const read = command<typeof options, typeof globals>({
     if (!Number.isSafeInteger(offset)) throw new WrongUse(`${values.offset} is no number of bytes`);
     const style = colours() ? terminalStyle : undefined;
     const filter = values.text ? new MarkerFilter(style) : undefined;
-    const print: Print = (bytes) => writeOut(filter ? filter.pass(bytes) : bytes);
+    const visible = toTerminal() ? new Visible() : undefined;
+    const print: Print = (bytes) => {
+      const harmless = visible ? visible.pass(bytes) : bytes;
+      return writeOut(filter ? filter.pass(harmless) : harmless);
+    };
     const done = withServer(globals, async (client, signal) => {
       const fids: Fid[] = [];
       for (const path of words) fids.push(await openFile(client, path, signal));
