@@ -23,7 +23,7 @@ const o = (...args: string[]) => home.run([join(dist, "o"), ...args]);
 const pid = async () => JSON.parse((await home.olliesrv("status", "--json")).stdout).pid as number;
 const end = ({ status, stderr }: Outcome) => [
   status,
-  stderr.replace(/.*(no space left on device).*\n/i, "$1"),
+  stderr.replace(/.*no space left on device.*\n/i, "no space left on device"),
 ];
 
 /** Only what has to do with the disk. */
