@@ -3,7 +3,8 @@
  * line; without a terminal it shows one turn and says how to go on.
  */
 import { join } from "node:path";
-import { ChatPrinter } from "./cli/client/chat-printer.ts";
+import { type Block, BlockReader, plain } from "./cli/client/blocks.ts";
+import { converse } from "./cli/client/converse.ts";
 import { BrokenPipe, writeError, writeOut } from "./cli/stdio.ts";
 import { toFault } from "./fault.ts";
 import type { Client, Fid } from "./ninep/client.ts";
@@ -42,11 +43,13 @@ async function start(): Promise<void> {
     );
   }
   const client = await dial(addresses[0]!);
-  await ensureSession(client);
-  if (!process.stdin.isTTY || !process.stdout.isTTY) await showOneTurn(client);
-  else if (Bun.which("tmux")) await run([join(dist, "o"), "tui", session]);
-  else await lineByLine();
+  const agent = await ensureAgent(client);
+  if (process.stdin.isTTY && process.stdout.isTTY) {
+    if (Bun.which("tmux")) return await run([join(dist, "o"), "tui", session]);
+    await converse(await client.walk(`session/${session}/agent/${agent}`), session);
+  } else await showOneTurn(client, agent);
   client.close();
+  await howToGoOn(agent);
 }
 
 /** Status 1 only says that none runs; one that cannot be asked about has been explained on stderr. */
@@ -61,61 +64,79 @@ async function output(argv: string[]): Promise<string> {
 }
 
 /** A program that has the terminal to itself; its failure, which it has explained, is ours. */
-async function run(argv: string[], more: Record<string, string> = {}): Promise<void> {
-  const status = await Bun.spawn(argv, {
-    env: { ...env, ...more },
-    cwd,
-    stdio: ["inherit", "inherit", "inherit"],
-  }).exited;
+async function run(argv: string[]): Promise<void> {
+  const status = await Bun.spawn(argv, { env, cwd, stdio: ["inherit", "inherit", "inherit"] }).exited;
   if (status !== 0) process.exit(status);
 }
 
-async function lineByLine(): Promise<void> {
-  const tail = Bun.spawn([join(dist, "o"), "tail"], {
-    env: { ...env, session },
-    stdio: ["ignore", "inherit", "inherit"],
-  });
-  await run([join(dist, "o"), "prompt"], { session });
-  tail.kill();
-  await howToGoOn();
-}
-
-async function showOneTurn(client: Client): Promise<void> {
-  const index = (await client.readText("session/idx")).split("\n").map((line) => line.split("\t"));
-  const [, agent, , backend] = index.find(([name]) => name === session)!;
+async function showOneTurn(client: Client, agent: string): Promise<void> {
   const place = `session/${session}/agent/${agent}`;
-  const chat = new ChatPrinter(await client.openFile(`${place}/chat`));
-  await chat.skip();
-  const states = showStates(await client.openFile(`${place}/statewait`), chat);
+  const index = (await client.readText("session/idx")).split("\n").map((line) => line.split("\t"));
+  const backend = index.find((line) => line[0] === session && line[1] === agent)?.[3];
+  const turn = new ShownTurn(await client.openFile(`${place}/chat`));
+  await turn.skip();
+  const statewait = await client.openFile(`${place}/statewait`);
   // The rehearsal runs commands; a model understands a question.
   const prompt = backend === "script" ? "$ ls\n" : "What is in this folder? Two sentences will do.\n";
   await client.writeFile(`${place}/prompt`, prompt);
-  // Its failure is the failure of what is printed after it.
-  const timer = setInterval(() => chat.print().catch(() => {}), 50);
-  await states;
-  clearInterval(timer);
-  await howToGoOn();
-}
-
-/** Shows every change of the state behind the part of the chat that came before it, up to the end of the turn. */
-async function showStates(statewait: Fid, chat: ChatPrinter): Promise<void> {
   let next = statewait.read(0);
   for (let state = ""; state !== "idle"; ) {
     state = (await next).toString().trim();
     // Asked before anything else is done: of changes that come while nobody asks only the last is told.
     if (state !== "idle") next = statewait.read(0);
-    await chat.print();
-    await chat.note(`[${state}]`);
+    await turn.show(state);
   }
 }
 
-async function ensureSession(client: Client): Promise<void> {
+/** Prints the blocks of a turn and the states between them. */
+class ShownTurn {
+  readonly #blocks = new BlockReader();
+  #pending: Block[] = [];
+  #offset = 0;
+
+  constructor(private readonly chat: Fid) {}
+
+  async skip(): Promise<void> {
+    this.#offset = Number((await this.chat.stat()).length);
+  }
+
+  /** Prints a state behind the blocks that came before it, though the chat may be further by now: what it leads to comes later. */
+  async show(state: string): Promise<void> {
+    for (let piece = await this.#read(); piece.length > 0; piece = await this.#read())
+      this.#pending.push(...this.#blocks.push(piece));
+    const before =
+      state === "idle" ? undefined : state.startsWith("calling") ? ["call"] : ["user", "tool", "retry"];
+    const count = before
+      ? this.#pending.findLastIndex(({ type }) => before.includes(type)) + 1
+      : this.#pending.length;
+    const texts = this.#pending.splice(0, count).map(({ text }) => plain(text));
+    await writeOut(`${texts.join("")}[${state}]\n`);
+  }
+
+  async #read(): Promise<Uint8Array> {
+    const piece = await this.chat.read(this.#offset);
+    this.#offset += piece.length;
+    return piece;
+  }
+}
+
+/** Sees to it that there is the session, and an agent in it. Returns the name of the agent, the first where there are several. */
+async function ensureAgent(client: Client): Promise<string> {
   const names = (await client.readDir("session")).map(({ name }) => name);
   if (!names.includes(session))
     await client.writeFile("session/new", `name=${session} cwd="${cwd.replace(/[\\"]/g, "\\$&")}"\n`);
+  const first = await firstAgent(client);
+  if (first !== undefined) return first;
+  await client.writeFile(`session/${session}/agent/new`, "agent=default\n");
+  return (await firstAgent(client)) ?? "default";
 }
 
-async function howToGoOn(): Promise<void> {
+async function firstAgent(client: Client): Promise<string | undefined> {
+  const index = (await client.readText("session/idx")).split("\n").map((line) => line.split("\t"));
+  return index.find(([name]) => name === session)?.[1];
+}
+
+async function howToGoOn(agent: string): Promise<void> {
   await writeOut(`
 The server goes on in the background, and the session ${session} with it. From a shell:
 
@@ -123,7 +144,7 @@ The server goes on in the background, and the session ${session} with it. From a
   eval "$(o env ${session})"
   o prompt 'What else is there?'; o wait; o read reply
   o tui                   # chat and prompt side by side, in tmux
-  ollie-9p ls -l session/${session}/agent/default
+  ollie-9p ls -l session/${session}/agent/${agent}
   olliesrv stop
 `);
 }

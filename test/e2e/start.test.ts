@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { build, dist, Home, until } from "./harness.ts";
+import { build, dist, Home, succeeded, until } from "./harness.ts";
 import { Terminal } from "./terminal.ts";
 
 setDefaultTimeout(120_000);
@@ -21,6 +21,8 @@ afterEach(async () => {
   home.remove();
 });
 
+const p9write = async (path: string, stdin: string) =>
+  succeeded(await home.run([join(dist, "ollie-9p"), "write", path], { stdin }));
 const p9 = async (...args: string[]) => (await home.run([join(dist, "ollie-9p"), ...args])).stdout;
 
 describe("npm start without a terminal", () => {
@@ -29,7 +31,9 @@ describe("npm start without a terminal", () => {
     expect(status).toBe(0);
     expect(stdout).toContain(`olliesrv runs as process `);
     expect(stdout).toMatch(/^\$ ls$/m);
-    expect(stdout).toMatch(/^\[(thinking|calling: shell)\]$/m);
+    // A state stands behind what led to it and before what came of it.
+    expect(stdout).toMatch(/^\$ ls\n(\[thinking\]\n)?This is ollie's/m);
+    expect(stdout).not.toMatch(/^\{"command":"ls"\}\n\[thinking\]/m);
     expect(stdout).toMatch(/^package\.json$/m);
     expect(stdout).toMatch(/^\[idle\]$/m);
     expect(stdout).not.toContain("[[[");
@@ -51,6 +55,15 @@ describe("npm start without a terminal", () => {
     expect(again.stdout).toMatch(/^\[idle\]$/m);
     expect(JSON.parse((await home.olliesrv("status", "--json")).stdout).pid).toBe(pid);
     expect((await p9("read", "session/idx")).trim().split("\n")).toHaveLength(1);
+  });
+
+  test("a session that has lost its agent gets one", async () => {
+    succeeded(await home.olliesrv("start"));
+    await p9write("session/new", "name=main");
+    await p9("rm", "-r", "session/main/agent/default");
+    const { status, stdout } = await home.run(["npm", "start"], { cwd: top });
+    expect(stdout).toMatch(/^\[idle\]$/m);
+    expect(status).toBe(0);
   });
 
   test("a server that cannot start is an error with its reason", async () => {
@@ -84,7 +97,23 @@ describe("npm start on a terminal", () => {
     await terminal.shows(/^main>$/m);
     await terminal.line("$ echo line by line");
     await terminal.line(".");
-    await terminal.shows(/shell answered: line by line/);
+    await terminal.shows(/shell answered: line by line\n+main>\s*$/);
+    expect(await terminal.screen()).toMatch(/main> \$ echo line by line\n {4}> \.\nThis is ollie's/);
+    await terminal.line("/rename other");
+    await terminal.shows("This agent is called other now.");
+    await terminal.line("/nonsense");
+    await terminal.shows(/^ollie: Invalid argument.*nonsense/m);
+    await terminal.type("-l", "half a pro");
+    await p9write(`session/main/agent/other/prompt`, "Reply elsewhere if asked");
+    // What comes meanwhile stands above what is being typed.
+    await terminal.shows(/^Reply elsewhere if asked\nelsewhere\n(.*\n)*main> half a pro$/m);
+    await terminal.type("C-c");
+    await terminal.shows(/\(\/quit leaves, \/stop stops the agent\)\n+main>\s*$/);
+    await terminal.line("Reply whole if so");
+    await terminal.line(".");
+    await until("it arrived", async () =>
+      (await p9("read", "session/main/agent/other/prompt.prev")).startsWith("Reply whole if so"),
+    );
     await terminal.line("/quit");
     await terminal.shows("export PATH=");
     await terminal.shows(/ready>$/m);

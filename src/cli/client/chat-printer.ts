@@ -1,46 +1,42 @@
 import type { Fid } from "../../ninep/client.ts";
-import { writeOut } from "../stdio.ts";
 import { MarkerFilter } from "./markers.ts";
 
 const newline = 0x0a;
 
-/** Prints what has come to a chat since the last time, without its markers. */
+/** Shows what has come to a chat since the last time, without its markers and in whole lines. */
 export class ChatPrinter {
-  readonly #filter = new MarkerFilter();
+  readonly #filter: MarkerFilter;
   #offset = 0;
-  #lineOpen = false;
-  #printing = Promise.resolve();
+  #rest: Uint8Array = new Uint8Array();
+  #own = 0;
 
-  constructor(private readonly chat: Fid) {}
+  constructor(
+    private readonly chat: Fid,
+    private readonly show: (text: Uint8Array) => void,
+    style?: (type: string) => string,
+  ) {
+    this.#filter = new MarkerFilter(style, (type) => type === "user" && this.#own-- > 0);
+  }
 
   /** Leaves out what is there already. */
   async skip(): Promise<void> {
     this.#offset = Number((await this.chat.stat()).length);
   }
 
-  /** Calls that overlap print one after the other. */
-  print(): Promise<void> {
-    this.#printing = this.#printing.then(() => this.#printNew());
-    return this.#printing;
+  /** Leaves out one of the prompts that come: who has typed it sees it already. Negative: does not. */
+  expectOwn(count: 1 | -1): void {
+    this.#own = Math.max(this.#own, 0) + count;
   }
 
-  /** Prints a line of its own among the chat. */
-  note(text: string): Promise<void> {
-    this.#printing = this.#printing.then(async () => {
-      await writeOut(`${this.#lineOpen ? "\n" : ""}${text}\n`);
-      this.#lineOpen = false;
-    });
-    return this.#printing;
-  }
-
-  async #printNew(): Promise<void> {
+  async print(): Promise<void> {
     for (;;) {
       const piece = await this.chat.read(this.#offset);
       if (piece.length === 0) return;
       this.#offset += piece.length;
-      const text = this.#filter.pass(piece);
-      await writeOut(text);
-      if (text.length > 0) this.#lineOpen = text.at(-1) !== newline;
+      const text = Buffer.concat([this.#rest, this.#filter.pass(piece)]);
+      const end = text.lastIndexOf(newline) + 1;
+      this.#rest = text.subarray(end);
+      if (end > 0) this.show(text.subarray(0, end));
     }
   }
 }

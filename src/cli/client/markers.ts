@@ -8,12 +8,23 @@ export class MarkerFilter {
   /** The marker so far, without its brackets. */
   #marker = "";
 
-  /** @param style what a terminal is sent in place of a marker, so that blocks can be told apart without one */
-  constructor(readonly style?: (type: string) => string) {}
+  #hidden = false;
+
+  /**
+   * @param style what a terminal is sent in place of a marker, so that blocks can be told apart without one
+   * @param hide asked once for each marker: whether to leave out what follows it
+   */
+  constructor(
+    readonly style?: (type: string) => string,
+    private readonly hide?: (type: string) => boolean,
+  ) {}
 
   /** What of `bytes` is to be shown. A beginning that may still turn out to be a marker is held back. */
   pass(bytes: Uint8Array): Uint8Array {
     const shown: Uint8Array[] = [];
+    const show = (text: Uint8Array) => {
+      if (!this.#hidden) shown.push(text);
+    };
     let from = 0;
     for (let at = 0; at < bytes.length; at++) {
       const byte = bytes[at]!;
@@ -23,25 +34,26 @@ export class MarkerFilter {
           from = at + 1;
           continue;
         }
-        if (this.#line > 0) shown.push(new Uint8Array(this.#line).fill(bracket));
+        if (this.#line > 0) show(new Uint8Array(this.#line).fill(bracket));
         this.#line = "text";
       } else if (this.#line === "marker") {
         from = at + 1;
-        if (byte === newline) shown.push(this.#styled());
+        if (byte === newline) shown.push(this.#begin());
         else if (this.#marker.length < typeLimit) this.#marker += String.fromCharCode(byte);
       }
       if (byte !== newline) continue;
-      shown.push(bytes.subarray(from, at + 1));
+      show(bytes.subarray(from, at + 1));
       from = at + 1;
       this.#line = 0;
     }
-    shown.push(bytes.subarray(from));
+    show(bytes.subarray(from));
     return shown.length === 1 ? shown[0]! : Buffer.concat(shown);
   }
 
-  #styled(): Uint8Array {
+  #begin(): Uint8Array {
     const type = /^\w*/.exec(this.#marker)![0];
     this.#marker = "";
+    this.#hidden = this.hide?.(type) ?? false;
     return Buffer.from(this.style?.(type) ?? "");
   }
 }

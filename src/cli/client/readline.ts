@@ -5,6 +5,7 @@ import { command } from "../program.ts";
 import { readIn, writeOut } from "../stdio.ts";
 import type { globals } from "./connection.ts";
 import { History } from "./history.ts";
+import { Interrupted, type Lines, readBlock } from "./lines.ts";
 
 const options = {
   block: { type: "boolean", short: "b", help: "several lines, ended by one that is a single dot" },
@@ -39,27 +40,6 @@ export const readline = command<typeof options, typeof globals>({
     }
   },
 });
-
-/** Ctrl-C: what was typed is void. */
-class Interrupted extends Error {}
-
-interface Lines {
-  /** Without its newline; undefined at the end of the input. */
-  line(prompt: string): Promise<string | undefined>;
-  close(): void;
-}
-
-async function readBlock(source: Lines, prompt: string): Promise<string | undefined> {
-  const more = prompt && "> ".padStart(prompt.length);
-  for (const block: string[] = []; ; ) {
-    const line = await source.line(block.length === 0 ? prompt : more);
-    if (line === undefined) return block.length > 0 ? block.join("\n") : undefined;
-    if (line === "." && block.length > 0) return block.join("\n");
-    if (block.length === 0 && /^\/(?!\/)/.test(line)) return line;
-    // Nothing but blanks would be an empty prompt.
-    if (line !== "." && (block.length > 0 || line.trim() !== "")) block.push(line);
-  }
-}
 
 class PlainLines implements Lines {
   /** Byte by byte: what lies behind the newline belongs to whoever reads next. */
