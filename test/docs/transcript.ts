@@ -14,7 +14,7 @@ import { Home } from "../e2e/harness.ts";
 import { type Block, codeBlocks } from "./markdown.ts";
 
 /** The documents whose examples are run. */
-export const runDocuments = ["doc/USAGE.md", "doc/CONFIGURATION.md", "doc/WRITING_TOOLS.md"];
+export const runDocuments = ["README.md", "doc/USAGE.md", "doc/CONFIGURATION.md", "doc/WRITING_TOOLS.md"];
 
 /** Milliseconds for one document. */
 const limit = 120_000;
