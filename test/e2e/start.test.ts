@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { build, dist, Home, succeeded, until } from "./harness.ts";
+import { build, dist, Home, run, succeeded, until } from "./harness.ts";
 import { Terminal } from "./terminal.ts";
 
 setDefaultTimeout(120_000);
@@ -73,6 +73,31 @@ describe("npm start without a terminal", () => {
     expect(status).toBe(1);
     home.configure("");
   });
+});
+
+test("npm start in a fresh clone sets everything up by itself", async () => {
+  const clone = join(home.folder, "clone");
+  succeeded(await home.run(["git", "clone", "-q", top, clone]));
+  // An empty home, but not an empty cache: what is there already is not fetched again.
+  const cache = succeeded(
+    await run(["npm", "config", "get", "cache"], process.env as Record<string, string>),
+  );
+  const child = Bun.spawn(["npm", "start"], {
+    cwd: clone,
+    env: { ...home.env, npm_config_cache: cache.trim(), npm_config_prefer_offline: "true" },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  expect({ status: await child.exited, stderr }).toEqual({ status: 0, stderr: "" });
+  expect(stdout).toMatch(/^\[idle\]$/m);
+  expect(stdout).toContain(`export PATH="${clone}/dist:$PATH"`);
+  const built = await run([join(clone, "dist/olliesrv"), "--version"], home.env);
+  expect(built.stdout).toMatch(/^olliesrv \d+\.\d+\.\d+ \([0-9a-f]{12}\)\n$/);
 });
 
 describe("npm start on a terminal", () => {
