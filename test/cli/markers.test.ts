@@ -60,3 +60,16 @@ test("on a terminal each block has the style of its type, also when its marker c
   expect(pass("[[[assistant]]]\nhello\n[[[end]]]\n")).toBe("\x1b[0mhello\n\x1b[0m");
   expect(pass("[[[tool name=shell]]]\nout\n")).toBe("\x1b[0m\x1b[2mout\n");
 });
+
+test("blocks can be left out, each with all that is in it, wherever the pieces are cut", () => {
+  const chat =
+    "[[[user]]]\nmine\n [[ x\n[[[end]]]\n[[[assistant]]]\nyes\n[[[end]]]\n[[[user]]]\nyours\n[[[end]]]\n";
+  for (let size = 1; size <= chat.length; size++) {
+    let own = 1;
+    const filter = new MarkerFilter(undefined, (type) => type === "user" && own-- > 0);
+    let shown = "";
+    for (let at = 0; at < chat.length; at += size)
+      shown += Buffer.from(filter.pass(Buffer.from(chat.slice(at, at + size)))).toString();
+    expect(shown).toBe("yes\nyours\n");
+  }
+});

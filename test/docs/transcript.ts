@@ -14,7 +14,13 @@ import { Home } from "../e2e/harness.ts";
 import { type Block, codeBlocks } from "./markdown.ts";
 
 /** The documents whose examples are run. */
-export const runDocuments = ["README.md", "doc/USAGE.md", "doc/CONFIGURATION.md", "doc/WRITING_TOOLS.md"];
+export const runDocuments = [
+  "README.md",
+  "doc/USAGE.md",
+  "doc/NAMESPACE.md",
+  "doc/CONFIGURATION.md",
+  "doc/WRITING_TOOLS.md",
+];
 
 /** Milliseconds for one document. */
 const limit = 120_000;
