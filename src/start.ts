@@ -5,6 +5,7 @@
 import { join } from "node:path";
 import { type Block, BlockReader, plain } from "./cli/client/blocks.ts";
 import { converse } from "./cli/client/converse.ts";
+import { forOutput } from "./cli/client/visible.ts";
 import { BrokenPipe, writeError, writeOut } from "./cli/stdio.ts";
 import { toFault } from "./fault.ts";
 import type { Client, Fid } from "./ninep/client.ts";
@@ -110,7 +111,7 @@ class ShownTurn {
       ? this.#pending.findLastIndex(({ type }) => before.includes(type)) + 1
       : this.#pending.length;
     const texts = this.#pending.splice(0, count).map(({ text }) => plain(text));
-    await writeOut(`${texts.join("")}[${state}]\n`);
+    await writeOut(forOutput(`${texts.join("")}[${state}]\n`));
   }
 
   async #read(): Promise<Uint8Array> {

@@ -20,6 +20,7 @@ setDefaultTimeout(120_000);
 const rules = [
   { match: { user: "/^\\$ (.*)/" }, do: [{ calls: [{ name: "shell", args: { command: "$1" } }] }] },
   { match: { tool: "shell", result: "/^(.*)/" }, do: [{ text: "The shell answered: $1" }] },
+  { match: { user: "escape" }, do: [{ text: "Title: \x1b]2;harmless\x07." }] },
   { match: { user: "think" }, do: [{ delay: 100_000 }] },
   { do: [{ text: "Yes." }] },
 ];
@@ -250,6 +251,11 @@ describe("o tui", () => {
     await terminal.line("o tui real nobody");
     await terminal.shows(/ollie-9p: file does not exist.*nobody/);
   });
+});
+
+test("o ask shows a terminal no control characters of the answer", async () => {
+  await terminal.line("o ask escape");
+  await terminal.shows("Title: ^[]2;harmless^G.");
 });
 
 describe("o prompt on a terminal", () => {

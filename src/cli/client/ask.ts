@@ -5,6 +5,7 @@ import { command } from "../program.ts";
 import { readIn, writeOut } from "../stdio.ts";
 import { type Block, BlockReader, plain } from "./blocks.ts";
 import { type globals, withServer } from "./connection.ts";
+import { forOutput } from "./visible.ts";
 
 /** Milliseconds between looks at the chat. */
 const pause = 100;
@@ -26,7 +27,7 @@ export const ask = command<Record<never, never>, typeof globals>({
       // A second slash keeps a text from being a verb.
       await client.writeFile(`${place}/prompt`, question.startsWith("/") ? `/${question}` : question, signal);
       await over(turn, await client.openFile(`${place}/idlewait`, undefined, signal), signal);
-      await writeOut(await reply(turn, client, place, signal));
+      await writeOut(forOutput(await reply(turn, client, place, signal)));
       return 0;
     });
   },

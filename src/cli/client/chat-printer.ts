@@ -1,11 +1,13 @@
 import type { Fid } from "../../ninep/client.ts";
 import { MarkerFilter } from "./markers.ts";
+import { Visible } from "./visible.ts";
 
 const newline = 0x0a;
 
-/** Shows what has come to a chat since the last time, without its markers and in whole lines. */
+/** Shows on a terminal what has come to a chat since the last time, without its markers and in whole lines. */
 export class ChatPrinter {
   readonly #filter: MarkerFilter;
+  readonly #visible = new Visible();
   #offset = 0;
   #rest: Uint8Array = new Uint8Array();
   #own = 0;
@@ -33,7 +35,7 @@ export class ChatPrinter {
       const piece = await this.chat.read(this.#offset);
       if (piece.length === 0) return;
       this.#offset += piece.length;
-      const text = Buffer.concat([this.#rest, this.#filter.pass(piece)]);
+      const text = Buffer.concat([this.#rest, this.#filter.pass(this.#visible.pass(piece))]);
       const end = text.lastIndexOf(newline) + 1;
       this.#rest = text.subarray(end);
       if (end > 0) this.show(text.subarray(0, end));

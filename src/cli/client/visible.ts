@@ -1,3 +1,5 @@
+import { toTerminal } from "../stdio.ts";
+
 /**
  * Keeps a terminal from obeying what it is shown. A model's text, a file's content or a name may hold escape sequences, which could set
  * the title, write the clipboard or hide what stands before them: control characters are shown as `^[` and the like instead.
@@ -25,6 +27,11 @@ export class Visible {
     }
     return Uint8Array.from(shown);
   }
+}
+
+/** A whole text as stdout is to get it: harmless where that is a terminal. */
+export function forOutput(text: string): string | Uint8Array {
+  return toTerminal() ? new Visible().pass(Buffer.from(text)) : text;
 }
 
 /** All but tab and newline; DEL is one. */
