@@ -2,7 +2,7 @@
 import { crc32 } from "node:zlib";
 import { type Maybe, type OpenFile, ORDWR, OWRITE } from "../ninep/file.ts";
 import { andThen } from "../ninep/maybe.ts";
-import type { TextLog } from "../session/live.ts";
+import type { TextLog } from "../store/text-log.ts";
 import type { Context } from "./context.ts";
 import type { Content } from "./files.ts";
 

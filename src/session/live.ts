@@ -6,6 +6,8 @@
  * contract says so) when its promise resolves. It rejects with a Fault.
  */
 
+import type { TextLog } from "../store/text-log.ts";
+
 /** `key=value` words of a create or cfg write, in the order given; a later one wins. `env.NAME` keys are still spelled so. */
 export type Keys = Map<string, string>;
 
@@ -28,16 +30,6 @@ export interface Stamp {
   vers: number;
   /** Milliseconds since 1970. */
   mtime: number;
-}
-
-/** An append-only text on disk. */
-export interface TextLog {
-  /** Bytes, counted from the first ever written. */
-  readonly length: number;
-  /** Offset of the oldest byte that is still kept; absent where nothing is ever dropped. */
-  readonly start?: number;
-  /** At most `count` bytes from `offset`; empty at the end. Reads the disk synchronously (page cache) and never waits. */
-  read(offset: number, count: number): Uint8Array;
 }
 
 export interface LiveAgent {

@@ -1,5 +1,5 @@
 /** A bounded ring of JSON lines: one for each transition of an agent's actors. */
-import type { TextLog } from "./live.ts";
+import type { TextLog } from "../store/text-log.ts";
 
 /** Bytes kept, for as long as the agent lives: some fifteen turns. Older lines fall out, half of them at a time. */
 const capacity = 16 * 1024;

@@ -1,8 +1,8 @@
 /** The chat of an agent: an append-only text of blocks of which one is open at a time. */
 import { type Fault, toFault } from "../fault.ts";
-import type { TextLog } from "../session/live.ts";
 import { type Attrs, type BlockType, Content, openingLine, renderBlock } from "./blocks.ts";
 import type { LogFile } from "./log-file.ts";
+import type { TextLog } from "./text-log.ts";
 
 /** Of content that the disk refuses, how many bytes wait for room; markers wait in any case, so that the blocks stay whole. */
 const backlogLimit = 1024 * 1024;

@@ -1,7 +1,6 @@
 /** What a turn needs: of the agent it belongs to, and of the server. */
 import type { Logger } from "pino";
 import type { Backend, Generation } from "../backends/backend.ts";
-import type { Topic } from "../session/live.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { CallContext, Tool, ToolRegistry } from "../tools/tool.ts";
 import type { Gate } from "./gate.ts";
@@ -40,5 +39,6 @@ export interface TurnHost {
   loadedTools(): Tool[];
   systemPrompt(): Promise<string>;
   callContext(): CallContext;
-  touch(...topics: Topic[]): void;
+  /** Told of what has changed, so that the files which show it have another time and version. */
+  touch(...topics: ("queue" | "turn" | "chat" | "usage")[]): void;
 }

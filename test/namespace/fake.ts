@@ -1,7 +1,8 @@
 /** Sessions and agents that keep what they are told in memory, and whose state a test moves by hand. */
 import { Fault } from "../../src/fault.ts";
-import type { Keys, LiveAgent, LiveSession, Runtime, Stamp, TextLog, Topic } from "../../src/session/live.ts";
+import type { Keys, LiveAgent, LiveSession, Runtime, Stamp, Topic } from "../../src/session/live.ts";
 import { qidBlock } from "../../src/session/live.ts";
+import type { TextLog } from "../../src/store/text-log.ts";
 
 const knownKeys = new Set(["name", "cwd", "model", "temperature", "agent"]);
 const started = Date.UTC(2026, 0, 2);

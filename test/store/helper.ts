@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Message } from "../../src/backends/backend.ts";
-import type { TextLog } from "../../src/session/live.ts";
 import type { AgentState } from "../../src/store/agent-state.ts";
 import { AgentStore, type NewAgent } from "../../src/store/agent-store.ts";
 import { FdCache } from "../../src/store/fd-cache.ts";
+import type { TextLog } from "../../src/store/text-log.ts";
 
 /** A folder that is gone when the test process ends. */
 export function folder(): string {

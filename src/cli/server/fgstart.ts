@@ -3,13 +3,13 @@ import type { Config } from "../../config/config.ts";
 import { provideData } from "../../config/provide.ts";
 import { build } from "../../config/version.ts";
 import { toFault } from "../../fault.ts";
-import { type Serving, serve } from "../../session/serve.ts";
 import { command } from "../program.ts";
 import { writeOut } from "../stdio.ts";
 import { announce, type Instance, withdraw } from "./instance.ts";
 import { makeLog } from "./log.ts";
 import { surviveMistakes } from "./mistakes.ts";
 import { asArguments, configFor, listenAddresses, logLevel, startOptions } from "./options.ts";
+import { type Serving, serve } from "./serve.ts";
 
 /** Milliseconds after which a server that was told to end is gone, whatever still runs. */
 const endLimit = 5000;

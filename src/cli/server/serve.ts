@@ -1,17 +1,17 @@
 /** A running server: store, sessions, tree and listeners, put together and taken apart again. */
 import { join } from "node:path";
 import type { Logger } from "pino";
-import type { Config } from "../config/config.ts";
-import { sweepStale } from "../exec/family.ts";
-import { Fault } from "../fault.ts";
-import { Tree } from "../namespace/tree.ts";
-import { parseAddress } from "../ninep/dial.ts";
-import { type Listener, listenUnix } from "../ninep/listen.ts";
-import { requestName } from "../ninep/messages.ts";
-import { Server } from "../ninep/server.ts";
-import { Store } from "../store/store.ts";
-import { type Reports, Runtime } from "./runtime.ts";
-import { Shared } from "./shared.ts";
+import type { Config } from "../../config/config.ts";
+import { sweepStale } from "../../exec/family.ts";
+import { Fault } from "../../fault.ts";
+import { Tree } from "../../namespace/tree.ts";
+import { parseAddress } from "../../ninep/dial.ts";
+import { type Listener, listenUnix } from "../../ninep/listen.ts";
+import { requestName } from "../../ninep/messages.ts";
+import { Server } from "../../ninep/server.ts";
+import { type Reports, Runtime } from "../../session/runtime.ts";
+import { Shared } from "../../session/shared.ts";
+import { Store } from "../../store/store.ts";
 
 export interface ServeOptions {
   config: Config;
