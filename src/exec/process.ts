@@ -6,6 +6,7 @@ import { Fault, toFault } from "../fault.ts";
 import { unattended, withoutRuntime } from "./env.ts";
 import { end, type Family, type Member, markName, newMark } from "./family.ts";
 import { ensureKeeper } from "./keeper.ts";
+import { type Launch, plainLaunch } from "./launch.ts";
 import { pipe } from "./libc.ts";
 import { OutputStream } from "./stream.ts";
 import { tagged } from "./tag.ts";
@@ -25,8 +26,8 @@ export interface RunOptions {
   signal: AbortSignal;
   /** Where the whole output is kept, at most 10 MiB; made only when the result does not hold everything. stderr goes to `{spill}.err`. */
   spill: string;
-  /** Bytes of address space that each process may have (RLIMIT_AS); unset = no limit. */
-  memory?: number;
+  /** How the process becomes the program; unset = `plainLaunch()`. */
+  launch?: Launch;
 }
 
 export interface RunResult {
@@ -56,13 +57,6 @@ const textLimit = 14 * 1024;
 const stderrShare = 4 * 1024;
 const diskLimit = 10 * 1024 * 1024;
 const liveLimit = 60 * 1024;
-
-/**
- * Gives the process what programs expect, then becomes the program: Bun has raised its own soft RLIMIT_NOFILE, beyond what `select(2)`
- * survives, and if memory runs out, the kernel shall pick the program and not the server. `$1` is the memory limit in KiB, 0 = none.
- */
-const launcher = `{ ulimit -S -n 1024; echo 500 >/proc/self/oom_score_adj; [ "$1" = 0 ] || ulimit -v "$1"; } 2>/dev/null
-shift; exec "$@"`;
 
 /**
  * Runs a program in a session and process group of its own, without a terminal, its stdin given and closed.
@@ -106,13 +100,13 @@ function start(options: RunOptions) {
   ensureKeeper();
   const { mark, value } = newMark();
   const input = typeof options.stdin === "string" ? new TextEncoder().encode(options.stdin) : options.stdin;
-  const memory = String(Math.floor((options.memory ?? 0) / 1024));
+  const launch = options.launch ?? plainLaunch();
   const pipes: ReturnType<typeof pipe>[] = [];
   let spawned: ReturnType<typeof tagged<Bun.Subprocess>>;
   try {
     pipes.push(pipe(), pipe());
     spawned = tagged(() =>
-      Bun.spawn(["/bin/sh", "-c", launcher, "ollie", memory, ...options.argv], {
+      Bun.spawn([...launch.argv, ...options.argv], {
         cwd: options.cwd,
         env: { ...unattended, ...withoutRuntime(options.env), [markName]: value },
         stdin: input.length > 0 ? input : "ignore",
@@ -126,6 +120,7 @@ function start(options: RunOptions) {
     throw cannotStart(options, error);
   } finally {
     for (const { write } of pipes) closeSync(write);
+    launch.close?.();
   }
   const [out, err] = pipes.map(({ read }) => read) as [number, number];
   const { tag, result: child } = spawned;

@@ -56,6 +56,7 @@ export class Host implements TurnHost {
       addr,
       toolsPath,
       memoryPath,
+      cage: async () => undefined,
     };
   }
 

@@ -3,12 +3,12 @@ import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type RunResult, run } from "../exec/process.ts";
 import { Fault, toFault } from "../fault.ts";
-import { callEnvironment, temporaryFolder } from "./environment.ts";
-import { programOf } from "./program.ts";
+import type { Cage } from "../sandbox/cage.ts";
+import { temporaryFolder } from "./environment.ts";
+import { executionOf } from "./execution.ts";
 import type { CallContext, CallOutcome, Prepared, Tool } from "./tool.ts";
+import { understands, wishesOf } from "./wishes.ts";
 
-/** Seconds that a call may ask for with an argument `timeout`; a tool's own sidecar may say more. */
-const timeoutCap = 3600;
 /** Characters of the arguments that are shown when they had to be repaired. */
 const shownArguments = 300;
 
@@ -32,26 +32,32 @@ export async function callTool(
   const { tool, args, repaired } = prepared;
   const missing = notYet(tool);
   if (missing) return refused(missing);
-  const limit = timeLimit(tool, args);
+  const wishes = wishesOf(tool, args);
   try {
     checkFolder(ctx.cwd);
     mkdirSync(temporaryFolder(ctx), { recursive: true, mode: 0o700 });
+    const cage = await ctx.cage();
     const result = await run({
-      argv: programOf(tool.path),
-      cwd: ctx.cwd,
-      env: callEnvironment(tool, args, ctx, callId),
-      stdin: JSON.stringify(args),
-      timeout: limit * 1000,
+      ...executionOf(tool, args, ctx, callId, cage),
+      timeout: wishes.timeout * 1000,
       onOutput,
       signal,
       spill: join(ctx.tmp, "output", `${fileName(ctx.agent)}.${fileName(callId)}.txt`),
-      memory: memoryLimit(ctx.env),
     });
     const note = repaired
       ? `[arguments repaired: ${repaired}; ran with ${shorten(JSON.stringify(args))}]\n`
       : "";
     const output = result.text.replace(/\n$/, "") || "(no output)";
-    return { ...verdict(result), text: `${note}${output}\n[${status(result, limit, tool)}]` };
+    const remarks = (await cage?.after(result.text)) ?? [];
+    const closing = [...remarks, status(result, wishes.timeout, tool, cage)]
+      .filter((line) => line !== "")
+      .map((line) => `[${line}]`)
+      .join("\n");
+    return {
+      ...verdict(result),
+      text: [`${note}${output}`, ...(closing ? [closing] : [])].join("\n"),
+      closing,
+    };
   } catch (error) {
     return refused(`${tool.name} could not be started: ${toFault(error).message}`);
   }
@@ -80,19 +86,6 @@ function checkFolder(cwd: string): void {
   throw new Fault("invalid", `the agent's working folder ${cwd} is not a directory`);
 }
 
-function timeLimit(tool: Tool, args: Record<string, unknown>): number {
-  const asked = args.timeout;
-  const understands = "timeout" in ((tool.schema.properties ?? {}) as object);
-  if (!understands || typeof asked !== "number" || !(asked > 0)) return tool.timeout;
-  return Math.min(asked, Math.max(timeoutCap, tool.timeout));
-}
-
-/** OLLIE_TOOL_MEMORY in a session's env: MiB that each process of a tool may have. */
-function memoryLimit(env: Record<string, string>): number | undefined {
-  const mebibytes = Number(env.OLLIE_TOOL_MEMORY);
-  return mebibytes > 0 ? mebibytes * 1024 * 1024 : undefined;
-}
-
 function verdict({ ended, code }: RunResult): Pick<CallOutcome, "ok" | "how"> {
   if (ended === "cancelled") return { ok: false, how: "cancelled" };
   if (ended === "timeout") return { ok: false, how: "timedOut" };
@@ -100,15 +93,15 @@ function verdict({ ended, code }: RunResult): Pick<CallOutcome, "ok" | "how"> {
 }
 
 /** One line: chat shows what a tool prints as it comes, and of the result then only this. */
-function status(result: RunResult, limit: number, tool: Tool): string {
-  const parts = [ending(result, limit, tool), result.leftovers, "unsandboxed"];
+function status(result: RunResult, limit: number, tool: Tool, cage: Cage | undefined): string {
+  const parts = [ending(result, limit, tool), result.leftovers, cage ? cage.notice : "unsandboxed"];
   return parts.filter((part) => part).join(", ");
 }
 
 function ending({ ended, code, signal, wall }: RunResult, limit: number, tool: Tool): string {
   if (ended === "cancelled") return `cancelled by the user after ${(wall / 1000).toFixed(1)} s`;
   if (ended === "timeout") {
-    const more = "timeout" in ((tool.schema.properties ?? {}) as object) ? '; "timeout" asks for more' : "";
+    const more = understands(tool, "timeout") ? '; "timeout" asks for more' : "";
     return `killed after ${limit} s (not a crash: that is its time limit${more}), what it printed until then is above`;
   }
   if (signal) return `killed by ${signal}`;

@@ -1,5 +1,6 @@
 /** The environment of a tool: of the server's own only what is listed here. */
 import { join } from "node:path";
+import type { Cage } from "../sandbox/cage.ts";
 import type { CallContext, Tool } from "./tool.ts";
 
 /** What a tool has from the server's environment: where things are and how they are written, no secrets, no sockets. */
@@ -21,10 +22,11 @@ export function callEnvironment(
   args: Record<string, unknown>,
   ctx: CallContext,
   callId: string,
+  cage?: Cage,
 ): Record<string, string> {
   return {
     PATH: "/usr/local/bin:/usr/bin:/bin",
-    ...pick(process.env, (name) => inherited.test(name)),
+    ...pick(process.env, (name) => inherited.test(name) || cage?.allows(name) === true),
     ...pick(ctx.env, (name) => !secret.test(name)),
     ...pick(argumentVariables(args), () => true),
     PWD: ctx.cwd,

@@ -1,5 +1,7 @@
 /** What a tool is: its sidecar, parsed and with this host's variant laid over it. */
 import type { ToolSpec } from "../backends/backend.ts";
+import type { Cage } from "../sandbox/cage.ts";
+import type { Execution } from "./execution.ts";
 
 export type Concurrency = "read" | "write" | "exclusive";
 
@@ -22,6 +24,21 @@ export interface Tool {
   remote: boolean;
 }
 
+/** Starts a call's program as a background job of the session; see `src/session/jobs.ts`. */
+export interface JobStarter {
+  /** Resolves when the job runs and a restart would find it. */
+  start(execution: Execution, about: JobRequest): Promise<{ id: string }>;
+}
+
+export interface JobRequest {
+  agent: string;
+  tool: string;
+  /** For people: the command line where the tool has one, else its arguments. */
+  command: string;
+  /** The agent is told of the end by a prompt, else by an info block. */
+  notify: boolean;
+}
+
 /** Where a call runs and for whom. */
 export interface CallContext {
   session: string;
@@ -35,6 +52,9 @@ export interface CallContext {
   addr: string;
   toolsPath: string;
   memoryPath: string;
+  /** What confines its programs. Rejects with a Fault where that is not possible here and nobody has said to do without. */
+  cage(): Promise<Cage | undefined>;
+  jobs?: JobStarter;
 }
 
 export interface CallOutcome {
@@ -42,6 +62,8 @@ export interface CallOutcome {
   how: "done" | "failed" | "cancelled" | "timedOut" | "refused";
   /** As the model gets it. */
   text: string;
+  /** The lines at the end of `text` that were not printed by the tool: what else there is to say, and how it ended. */
+  closing?: string;
 }
 
 /** A call whose arguments have been read, repaired where that is unambiguous, and checked against the schema. */

@@ -64,10 +64,10 @@ export class Call {
     this.outcome = outcome;
     this.release();
     const block = this.#block ?? this.#open();
-    // What was streamed stands there already; of the result only its last line, the status, is news.
-    const status = outcome.text.slice(outcome.text.lastIndexOf("\n") + 1);
-    if (this.#shown === "nothing") block.append(outcome.text);
-    else block.append(this.#shown === "a begun line" ? `\n${status}` : status);
+    // What was streamed stands there already.
+    const { text, closing = text } = outcome;
+    if (this.#shown === "nothing") block.append(text);
+    else if (closing !== "") block.append(this.#shown === "a begun line" ? `\n${closing}` : closing);
     block.close();
     this.host.touch("chat");
   }

@@ -185,7 +185,8 @@ export class Turns implements AgentWork {
   #settle(turn: Turn, call: Call, outcome: CallOutcome): void {
     if (call.outcome) return;
     call.settle(outcome);
-    const refused = this.host.store.appendOrOwe({ t: "result", id: call.id, name: call.name, ...outcome });
+    const { ok, how, text } = outcome;
+    const refused = this.host.store.appendOrOwe({ t: "result", id: call.id, name: call.name, ok, how, text });
     if (refused) turn.broken = `the result of ${call.name} is not on disk: ${refused.message}`;
     if (turn.calls.every((one) => one.outcome)) turn.closeRound();
   }

@@ -96,6 +96,7 @@ describe("doc/WRITING_TOOLS.md", () => {
       addr: "unix!/a",
       toolsPath: "/tools",
       memoryPath: "/memory",
+      cage: async () => undefined,
     };
     const environment = callEnvironment(plainTool(), { path: "x" }, context, "id");
     const names = [...Object.keys(environment), ...Object.keys(unattended), "OLLIE_EXEC"];

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { plainLaunch } from "../../src/exec/launch.ts";
 import { Fault } from "../../src/fault.ts";
 import { folder, pidsIn, runs, sh, until } from "./helper.ts";
 
@@ -58,8 +59,8 @@ describe("a program", () => {
 
   test("can be held to an amount of memory", async () => {
     const hungry = "head -c 400000000 /dev/zero | tail -c 399999999 | wc -c";
-    expect((await sh(hungry, { memory: 100 * 1024 * 1024 })).text).not.toContain("399999999");
-    expect((await sh("echo small", { memory: 100 * 1024 * 1024 })).text).toBe("small\n");
+    expect((await sh(hungry, { launch: plainLaunch(100 * 1024 * 1024) })).text).not.toContain("399999999");
+    expect((await sh("echo small", { launch: plainLaunch(100 * 1024 * 1024) })).text).toBe("small\n");
   });
 
   test("that does not exist, or a folder that does not, is a Fault that names it", async () => {

@@ -67,6 +67,7 @@ export class Workshop {
       env: {},
       tmp: join(this.dir, "tmp"),
       addr: "",
+      cage: async () => undefined,
       toolsPath,
       memoryPath: "",
       ...more,

@@ -1,0 +1,13 @@
+/** A policy on this host: how a call's program is started, and what is to be said of it. */
+import type { Launch } from "../exec/launch.ts";
+
+export interface Cage {
+  /** For a result's status line: `unsandboxed`, `sandbox: partial (…)`; undefined = all that the policy says is enforced. */
+  readonly notice?: string;
+  /** Whether a program gets this variable of the server's environment. */
+  allows(variable: string): boolean;
+  /** @param memory as in `plainLaunch` */
+  launch(memory?: number): Launch;
+  /** After the call: undoes changes in protected places and explains what was denied. Sentences for the result, none = nothing to say. */
+  after(output: string): Promise<string[]>;
+}
