@@ -102,6 +102,7 @@ describe("a result", () => {
       ok: false,
       how: "failed",
       text: "(no output)\n[exit 1, unsandboxed]",
+      closing: "[exit 1, unsandboxed]",
     });
   });
 
