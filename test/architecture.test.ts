@@ -14,6 +14,7 @@ const floors = [
   ["turn"],
   ["actors"],
   ["tools", "store"],
+  ["sandbox"],
   ["backends"],
   ["config", "exec", "ninep"],
 ];
