@@ -1,15 +1,12 @@
 /**
  * Running one program to its end: see `run`. This folder knows nothing of tools, agents or sessions; `ollie-remote` uses it as it is.
  */
-import { accessSync, closeSync, constants, statSync } from "node:fs";
-import { Fault, toFault } from "../fault.ts";
-import { unattended, withoutRuntime } from "./env.ts";
-import { end, type Family, type Member, markName, newMark } from "./family.ts";
-import { ensureKeeper } from "./keeper.ts";
-import { type Launch, plainLaunch } from "./launch.ts";
+import { closeSync } from "node:fs";
+import { end, type Member } from "./family.ts";
+import type { Launch } from "./launch.ts";
 import { pipe } from "./libc.ts";
+import { type Spawned, spawnProgram } from "./spawn.ts";
 import { OutputStream } from "./stream.ts";
-import { tagged } from "./tag.ts";
 
 export interface RunOptions {
   /** argv[0] is a path; nothing is looked up and no shell interprets anything. */
@@ -96,69 +93,32 @@ export async function run(options: RunOptions): Promise<RunResult> {
 }
 
 function start(options: RunOptions) {
-  mustBeExecutable(options.argv[0]!);
-  ensureKeeper();
-  const { mark, value } = newMark();
   const input = typeof options.stdin === "string" ? new TextEncoder().encode(options.stdin) : options.stdin;
-  const launch = options.launch ?? plainLaunch();
   const pipes: ReturnType<typeof pipe>[] = [];
-  let spawned: ReturnType<typeof tagged<Bun.Subprocess>>;
+  let spawned: Spawned;
   try {
     pipes.push(pipe(), pipe());
-    spawned = tagged(() =>
-      Bun.spawn([...launch.argv, ...options.argv], {
-        cwd: options.cwd,
-        env: { ...unattended, ...withoutRuntime(options.env), [markName]: value },
-        stdin: input.length > 0 ? input : "ignore",
-        stdout: pipes[0]!.write,
-        stderr: pipes[1]!.write,
-        detached: true,
-      }),
-    );
+    spawned = spawnProgram({
+      ...options,
+      stdin: input.length > 0 ? input : "ignore",
+      stdout: pipes[0]!.write,
+      stderr: pipes[1]!.write,
+    });
   } catch (error) {
     for (const { read } of pipes) closeSync(read);
-    throw cannotStart(options, error);
+    throw error;
   } finally {
     for (const { write } of pipes) closeSync(write);
-    launch.close?.();
   }
   const [out, err] = pipes.map(({ read }) => read) as [number, number];
-  const { tag, result: child } = spawned;
-  const family: Family = { leader: child.pid, mark, tag };
   const onText = live(options.onOutput);
   const stream = (fd: number, path: string) =>
     new OutputStream(fd, { path, cap: diskLimit, limit: textLimit, onText });
   return {
-    child,
-    family,
+    ...spawned,
     stdout: stream(out, options.spill),
     stderr: stream(err, `${options.spill}.err`),
   };
-}
-
-function mustBeExecutable(path: string): void {
-  try {
-    if (!statSync(path).isFile())
-      throw new Fault("invalid", `${path} is not a program but a directory or a special file`);
-    accessSync(path, constants.X_OK);
-  } catch (error) {
-    throw toFault(error, `cannot run ${path}`);
-  }
-}
-
-function cannotStart(options: RunOptions, error: unknown): Fault {
-  const code = (error as { code?: string }).code;
-  if (code === "E2BIG")
-    return new Fault("full", "the environment of the program is larger than the system allows", {
-      cause: error,
-    });
-  try {
-    if (!statSync(options.cwd).isDirectory())
-      return new Fault("invalid", `the working folder ${options.cwd} is not a directory`);
-  } catch (reason) {
-    return toFault(reason, "the working folder cannot be used");
-  }
-  return toFault(error, `cannot run ${options.argv[0]}`);
 }
 
 /** Resolves when the call is cancelled or its time is up. */

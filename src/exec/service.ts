@@ -1,0 +1,121 @@
+/** A program that is kept running beside others, until it is ended: see `startService`. */
+import { closeSync } from "node:fs";
+import { Fault } from "../fault.ts";
+import { end, type Family } from "./family.ts";
+import type { Launch } from "./launch.ts";
+import { pipe } from "./libc.ts";
+import { spawnProgram } from "./spawn.ts";
+
+export interface ServiceOptions {
+  /** As in `RunOptions`. */
+  argv: string[];
+  cwd: string;
+  env: Record<string, string>;
+  launch?: Launch;
+  /** Milliseconds in which it must have said that it is ready. */
+  patience: number;
+}
+
+export interface Service {
+  readonly pid: number;
+  /** Resolves when it and everything that it started is gone: how it ended, and the last that it wrote to stderr. */
+  readonly gone: Promise<string>;
+  readonly running: boolean;
+  /** TERM to it and everything that it started, KILL after 500 ms; resolves when they are gone. */
+  end(): Promise<void>;
+}
+
+/** Milliseconds from TERM to KILL. */
+const grace = 500;
+/** Characters of stderr that are kept: its end. */
+const kept = 4096;
+
+/**
+ * Starts a program and waits until it is ready, which it says by a line on stdout; what it writes there afterwards is passed over.
+ * Its processes end as those of a call do: with `end`, and with this process, however that ends. When the program exits by itself,
+ * what it has left behind is ended.
+ * @throws Fault if it cannot be started, ends at once or is not ready in time; then nothing of it runs any more
+ */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const pipes: ReturnType<typeof pipe>[] = [];
+  let spawned: ReturnType<typeof spawnProgram>;
+  try {
+    pipes.push(pipe(), pipe());
+    const [out, err] = pipes as [ReturnType<typeof pipe>, ReturnType<typeof pipe>];
+    spawned = spawnProgram({ ...options, stdin: "ignore", stdout: out.write, stderr: err.write });
+  } catch (error) {
+    for (const { read } of pipes) closeSync(read);
+    throw error;
+  } finally {
+    for (const { write } of pipes) closeSync(write);
+  }
+  const [out, err] = pipes.map(({ read }) => read) as [number, number];
+  const program = new Program(spawned.child, spawned.family, out, err);
+  if (await program.isReady(options.patience)) return program;
+  const running = program.running;
+  await program.end();
+  const said = await program.gone;
+  throw new Fault(
+    "unavailable",
+    running ? `it was not ready within ${options.patience / 1000} s` : `it ended at once: ${said}`,
+  );
+}
+
+class Program implements Service {
+  readonly gone: Promise<string>;
+  running = true;
+  readonly #ready = Promise.withResolvers<boolean>();
+  #said = "";
+
+  constructor(
+    private readonly child: Bun.Subprocess,
+    private readonly family: Family,
+    stdout: number,
+    stderr: number,
+  ) {
+    const drained = Promise.all([
+      read(stdout, (text) => text.includes("\n") && this.#ready.resolve(true)),
+      read(stderr, (text) => {
+        this.#said = (this.#said + text).slice(-kept);
+      }),
+    ]);
+    this.gone = child.exited.then(async () => {
+      this.running = false;
+      this.#ready.resolve(false);
+      await end(family, grace);
+      // Those who held the other ends are gone.
+      await drained;
+      return this.#ending();
+    });
+  }
+
+  get pid(): number {
+    return this.child.pid;
+  }
+
+  isReady(patience: number): Promise<boolean> {
+    const timer = setTimeout(() => this.#ready.resolve(false), patience);
+    return this.#ready.promise.finally(() => clearTimeout(timer));
+  }
+
+  async end(): Promise<void> {
+    await end(this.family, grace);
+    await this.gone;
+  }
+
+  #ending(): string {
+    const how = this.child.signalCode ? `killed by ${this.child.signalCode}` : `exit ${this.child.exitCode}`;
+    const said = this.#said.trim();
+    return said ? `${how}: ${said}` : how;
+  }
+}
+
+/** Reads a pipe to its end and closes it. */
+async function read(fd: number, onText: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of Bun.file(fd).stream()) onText(decoder.decode(chunk, { stream: true }));
+  } finally {
+    closeSync(fd);
+  }
+}
