@@ -46,7 +46,7 @@ export class Host implements TurnHost {
 
   callContext(): CallContext {
     const { session, profile, name } = this.agent;
-    const { toolsPath, memoryPath, addr } = this.services;
+    const { toolsPath, memoryPath, skillsPath, addr } = this.services;
     return {
       session: session.name,
       agent: name,
@@ -56,6 +56,7 @@ export class Host implements TurnHost {
       addr,
       toolsPath,
       memoryPath,
+      skillsPath,
       cage: async () => undefined,
     };
   }

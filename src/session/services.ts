@@ -7,9 +7,10 @@ export interface Services extends TurnServices {
   readonly addr: string;
   /** Where agents work whose session names no folder. */
   readonly cwd: string;
-  /** As in `OLLIE_TOOLS_PATH`, `OLLIE_MEMORY_PATH`. */
+  /** As in `OLLIE_TOOLS_PATH`, `OLLIE_MEMORY_PATH`, `OLLIE_SKILLS_PATH`. */
   readonly toolsPath: string;
   readonly memoryPath: string;
+  readonly skillsPath: string;
   /** Folders of `OLLIE_PROMPTS_PATH`. */
   readonly prompts: readonly string[];
   /** Folder that `save` writes to. */

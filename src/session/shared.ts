@@ -66,6 +66,10 @@ export class Shared implements Services {
     return this.#config.paths.memory;
   }
 
+  get skillsPath(): string {
+    return this.#config.paths.skills.join(":");
+  }
+
   get prompts(): readonly string[] {
     return this.#config.paths.prompts;
   }

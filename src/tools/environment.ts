@@ -6,6 +6,8 @@ import type { CallContext, Tool } from "./tool.ts";
 /** What a tool has from the server's environment: where things are and how they are written, no secrets, no sockets. */
 const inherited =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|XDG_(?:CACHE|CONFIG|DATA|STATE)_HOME|(?:https?|no|all)_proxy|(?:HTTPS?|NO|ALL)_PROXY|SSL_CERT_(?:FILE|DIR)|DISPLAY|WAYLAND_DISPLAY|XDG_RUNTIME_DIR)$/;
+/** How a program gets at the user's desktop: for calls that somebody has let out of the sandbox. */
+const desktop = /^(?:XAUTHORITY|DBUS_SESSION_BUS_ADDRESS)$/;
 /** Keys and tokens of model providers, also where somebody put them into a session's env. */
 const secret = /^OLLIE_\w*(?:_KEY|_TOKEN)$/;
 /** Bytes up to which an argument is also a variable. */
@@ -26,7 +28,7 @@ export function callEnvironment(
 ): Record<string, string> {
   return {
     PATH: "/usr/local/bin:/usr/bin:/bin",
-    ...pick(process.env, (name) => inherited.test(name) || cage?.allows(name) === true),
+    ...pick(process.env, (name) => inherited.test(name) || (cage ? cage.allows(name) : desktop.test(name))),
     ...pick(ctx.env, (name) => !secret.test(name)),
     ...pick(argumentVariables(args), () => true),
     PWD: ctx.cwd,
@@ -38,6 +40,7 @@ export function callEnvironment(
     OLLIE_CWD: ctx.cwd,
     OLLIE_TOOLS_PATH: ctx.toolsPath,
     OLLIE_MEMORY_PATH: ctx.memoryPath,
+    OLLIE_SKILLS_PATH: ctx.skillsPath,
     OLLIE_TMP: ctx.tmp,
     ...(ctx.addr && { OLLIE_ADDR: ctx.addr }),
   };

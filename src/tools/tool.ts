@@ -52,6 +52,7 @@ export interface CallContext {
   addr: string;
   toolsPath: string;
   memoryPath: string;
+  skillsPath: string;
   /** What confines its programs. Rejects with a Fault where that is not possible here and nobody has said to do without. */
   cage(): Promise<Cage | undefined>;
   jobs?: JobStarter;

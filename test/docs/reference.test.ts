@@ -96,6 +96,7 @@ describe("doc/WRITING_TOOLS.md", () => {
       addr: "unix!/a",
       toolsPath: "/tools",
       memoryPath: "/memory",
+      skillsPath: "/skills",
       cage: async () => undefined,
     };
     const environment = callEnvironment(plainTool(), { path: "x" }, context, "id");

@@ -42,6 +42,7 @@ describe("a call", () => {
     const shop = workshop("#!/bin/sh\npwd\nenv\n", free, {
       addr: "unix!/run/x",
       memoryPath: "/mem",
+      skillsPath: "/s1:/s2",
       env: {
         MINE: "1",
         PAGER: "less",
@@ -64,6 +65,7 @@ describe("a call", () => {
       `OLLIE_CWD=${shop.cwd}`,
       `OLLIE_TOOLS_PATH=${shop.ctx.toolsPath}`,
       "OLLIE_MEMORY_PATH=/mem",
+      "OLLIE_SKILLS_PATH=/s1:/s2",
       `OLLIE_TMP=${shop.ctx.tmp}`,
       `TMPDIR=${shop.ctx.tmp}/tmp`,
       "OLLIE_ADDR=unix!/run/x",

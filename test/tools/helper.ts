@@ -69,7 +69,8 @@ export class Workshop {
       addr: "",
       cage: async () => undefined,
       toolsPath,
-      memoryPath: "",
+      memoryPath: join(this.dir, "memory"),
+      skillsPath: join(this.dir, "skills"),
       ...more,
     };
   }

@@ -112,6 +112,7 @@ export class World {
         cwd: this.cwd,
         toolsPath: this.toolsFolder,
         memoryPath: join(this.folder, "memory"),
+        skillsPath: join(this.folder, "skills"),
         transcripts: join(this.folder, "transcripts"),
         prompts: [],
         agentConfig: (name) => this.#agentConfig(name),
