@@ -3,6 +3,23 @@ import { readFileSync } from "node:fs";
 import { Fault, toFault } from "../fault.ts";
 import { parseEnvFile } from "./envfile.ts";
 import { configFolder, type Environment, home, tilde } from "./paths.ts";
+import { isOwnKey } from "./secrets.ts";
+
+/** Keys that this process was started with. */
+const taken: Record<string, string> = {};
+
+/**
+ * The environment that this process was started with. Keys and tokens of backends are from then on in what is returned and nowhere in
+ * `process.env`, so that nothing that reads or inherits that one has them.
+ */
+export function takeEnvironment(): Environment {
+  for (const [name, value] of Object.entries(process.env)) {
+    if (value === undefined || !isOwnKey(name)) continue;
+    taken[name] = value;
+    delete process.env[name];
+  }
+  return { ...process.env, ...taken };
+}
 
 /**
  * The env file's values, and over them those of `environment`. A missing file is an empty one.

@@ -1,9 +1,11 @@
 /** The few calls of libc that Bun has no word for. Loaded at the first use: it costs 1 ms and 1 MB. */
-import { dlopen, ptr } from "bun:ffi";
+import { dlopen, type Pointer, ptr, toArrayBuffer } from "bun:ffi";
 import { Fault } from "../fault.ts";
 
 const O_CLOEXEC = 0o2000000;
+const RLIMIT_CORE = 4;
 const RLIMIT_LOCKS = 10;
+const PR_SET_DUMPABLE = 4;
 /** Commands of fcntl(2) and the lock type that excludes all others, on every architecture of Linux that Bun runs on. */
 const F_GETLK = 5;
 const F_SETLK = 6;
@@ -23,6 +25,7 @@ function load() {
         pipe2: { args: ["ptr", "i32"], returns: "i32" },
         prlimit: { args: ["i32", "i32", "ptr", "ptr"], returns: "i32" },
         getsid: { args: ["i32"], returns: "i32" },
+        prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
         fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
       }).symbols;
     } catch (error) {
@@ -62,6 +65,21 @@ export function lockLimit(pid: number): Uint32Array | undefined {
 /** Sets this process's own RLIMIT_LOCKS; false where the system does not allow it. */
 export function setLockLimit(limit: Uint32Array): boolean {
   return libc().prlimit(0, RLIMIT_LOCKS, ptr(limit), null) === 0;
+}
+
+/** PR_SET_DUMPABLE off, `prctl(2)`, and the soft limit of core files at 0, which children inherit and may raise again. */
+export function forbidDumps(): void {
+  const { prctl, prlimit } = libc();
+  prctl(PR_SET_DUMPABLE, 0n, 0n, 0n, 0n);
+  const limit = new BigUint64Array(2);
+  if (prlimit(0, RLIMIT_CORE, null, ptr(limit)) !== 0) return;
+  limit[0] = 0n;
+  prlimit(0, RLIMIT_CORE, ptr(limit), null);
+}
+
+/** Bytes of this process's memory as they are, to be read and written; they have to stay there for as long as somebody does. */
+export function memory(address: number, length: number): Buffer {
+  return Buffer.from(toArrayBuffer(address as Pointer, 0, length));
 }
 
 /** The session of a process, whoever owns it, or undefined where there is no such process: `getsid(2)`. */

@@ -5,7 +5,7 @@ import { compiled } from "../../config/version.ts";
 import { Fault, toFault } from "../../fault.ts";
 import { dial } from "../../ninep/dial.ts";
 import { findInstance, type Instance } from "./instance.ts";
-import { logFile } from "./options.ts";
+import { logFile, ownEnvironment } from "./options.ts";
 
 /** Milliseconds. */
 const startLimit = 30_000;
@@ -26,7 +26,12 @@ export async function startServer(config: Config, args: readonly string[]): Prom
   const from = turnLog(log);
   const fd = openSync(log, "a", 0o600);
   const program = compiled ? [process.execPath] : [process.execPath, process.argv[1]!];
-  const child = Bun.spawn([...program, "fgstart", ...args], { detached: true, stdio: ["ignore", fd, fd] });
+  const child = Bun.spawn([...program, "fgstart", ...args], {
+    detached: true,
+    // The keys are not in `process.env` any more, and argv is for everybody to read.
+    env: ownEnvironment(),
+    stdio: ["ignore", fd, fd],
+  });
   closeSync(fd);
   child.unref();
   for (const end = Date.now() + startLimit; Date.now() < end; await Bun.sleep(poll)) {

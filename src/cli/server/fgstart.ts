@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import { provideData } from "../../config/provide.ts";
 import { build } from "../../config/version.ts";
+import { seal } from "../../exec/seal.ts";
 import { toFault } from "../../fault.ts";
 import { command } from "../program.ts";
 import { writeOut } from "../stdio.ts";
@@ -24,6 +25,7 @@ export const fgstart = command({
   words: [0, 0],
   async run({ values }) {
     const ended = untilTold();
+    seal();
     const before = configFor(values);
     const log = makeLog(logLevel(before, values));
     surviveMistakes(log);

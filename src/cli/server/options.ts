@@ -1,8 +1,11 @@
 /** Options that several commands of `olliesrv` share, and what follows from them. */
 import { join } from "node:path";
 import { type Config, loadConfig } from "../../config/config.ts";
-import { resolvePaths } from "../../config/paths.ts";
+import { takeEnvironment } from "../../config/environment.ts";
+import { type Environment, resolvePaths } from "../../config/paths.ts";
+import { looksSecret } from "../../config/secrets.ts";
 import { type LogLevel, logLevels } from "../../config/settings.ts";
+import { eraseVariables } from "../../exec/seal.ts";
 import { Fault } from "../../fault.ts";
 import { defaultAddress, namespaceFolder } from "../../ninep/dial.ts";
 import type { Options, Values } from "../program.ts";
@@ -28,7 +31,17 @@ export type StartValues = Values<typeof startOptions>;
 
 /** @throws Fault "invalid" that names the file and line, or the variable or option */
 export function configFor(values: Values<typeof whichOptions>): Config {
-  return loadConfig(process.env, { config: values.config, state: values.state });
+  return loadConfig(ownEnvironment(), { config: values.config, state: values.state });
+}
+
+let erased = false;
+
+/** What this process was started with, keys included; `process.env` and `/proc/PID/environ` have lost them once this was called. */
+export function ownEnvironment(): Environment {
+  const environment = takeEnvironment();
+  if (!erased) eraseVariables(looksSecret);
+  erased = true;
+  return environment;
 }
 
 /** Where things lie. A mistake in the env file must keep nobody from finding, or ending, a server that runs. */
@@ -37,7 +50,7 @@ export function whereabouts(values: Values<typeof whichOptions>): Pick<Config, "
     return configFor(values);
   } catch {
     const environment = Object.fromEntries(
-      Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+      Object.entries(ownEnvironment()).filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
     return { paths: resolvePaths(environment, values), environment };
   }
