@@ -1,0 +1,72 @@
+/** From a policy to the steps of its launch image. */
+import type { Policy } from "../policy.ts";
+import { landlockSteps, netSince, unixSince } from "./landlock.ts";
+import { hasOwnTmp, namespaceSteps, type View, viewSteps } from "./mounts.ts";
+import { capabilitySteps, dieWith, processSteps } from "./process.ts";
+import { type Filter, seccompStep } from "./seccomp.ts";
+import { becomeProgram, type Step } from "./step.ts";
+import type { Machine } from "./syscalls.ts";
+
+/** What this host's kernel lets us do; found out by `probe.ts`. */
+export interface Abilities {
+  machine: Machine;
+  /** Landlock's ABI; 0 = none. */
+  landlock: number;
+  /** User and mount namespaces with all that `viewSteps` does in them. */
+  namespaces: boolean;
+  seccomp: boolean;
+}
+
+export interface LaunchRequest extends Omit<View, "policy"> {
+  policy: Policy;
+  /** Bytes of address space of each process. */
+  memory?: number;
+  /** Pid of whom the program is not to outlive. */
+  parent?: number;
+}
+
+/** Processes and threads of one call, where the kernel counts them for it alone: in a user namespace. */
+const processLimit = 4096;
+
+/** How sockets in the file system are kept from a program. */
+export type SocketGuard = "namespace" | "landlock" | "seccomp" | "none";
+
+export function socketGuard({ landlock, namespaces, seccomp }: Omit<Abilities, "machine">): SocketGuard {
+  if (namespaces) return "namespace";
+  if (landlock >= unixSince) return "landlock";
+  return seccomp ? "seccomp" : "none";
+}
+
+/** The whole way from a fresh process to the confined program. */
+export function launchSteps(request: LaunchRequest, abilities: Abilities): Step[] {
+  const { memory, parent } = request;
+  const { landlock, namespaces, seccomp, machine } = abilities;
+  const root = process.geteuid!() === 0;
+  const ownNamespace = namespaces && !root;
+  const policy = namespaces ? withOwnTmp(request) : request.policy;
+  return [
+    ...processSteps({ memory, processes: ownNamespace ? processLimit : undefined }),
+    ...(namespaces ? [...namespaceSteps(root), ...viewSteps(request)] : []),
+    ...(namespaces || root ? capabilitySteps(root) : []),
+    ...landlockSteps(policy, landlock, [...request.sockets, ...policy.network.unix]),
+    ...(seccomp ? [seccompStep(filterOf(policy, abilities), machine)] : []),
+    ...(parent === undefined ? [] : dieWith(parent)),
+    becomeProgram,
+  ];
+}
+
+function withOwnTmp({ policy, sockets }: LaunchRequest): Policy {
+  if (!hasOwnTmp(policy, sockets)) return policy;
+  const { filesystem } = policy;
+  return { ...policy, filesystem: { ...filesystem, rwx: [...filesystem.rwx, "/tmp"] } };
+}
+
+function filterOf({ network }: Policy, abilities: Abilities): Filter {
+  const ports = network.bind.length + network.connect.length > 0;
+  const restricted = ports && abilities.landlock >= netSince ? "tcp" : "none";
+  return {
+    network: network.unrestricted ? "any" : restricted,
+    // An exception cannot be told by its path here: it opens all.
+    unix: socketGuard(abilities) !== "seccomp" || network.unix.length > 0,
+  };
+}

@@ -1,0 +1,272 @@
+/**
+ * A program's own view of the file system, in a user and mount namespace: what Landlock cannot do at all (a chmod elsewhere) or not yet
+ * (deny a socket by its path). `user_namespaces(7)`, `mount_namespaces(7)`.
+ */
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Policy } from "../policy.ts";
+import { AT_FDCWD, O_CLOEXEC } from "./landlock.ts";
+import { attempt, must, type Step } from "./step.ts";
+
+export interface View {
+  policy: Policy;
+  cwd: string;
+  /** A folder private to the session, below the state folder; becomes /tmp where nothing of the policy lies in the real one. */
+  privateTmp: string;
+  /** The user's runtime folder, full of sockets. */
+  runtime?: string;
+  /** Sockets that stay reachable: the tool's own address. */
+  sockets: readonly string[];
+}
+
+const CLONE_NEWNS = 0x00020000;
+const CLONE_NEWUSER = 0x10000000;
+const MS_NOSUID = 2;
+const MS_NODEV = 4;
+const MS_BIND = 4096;
+const MS_REC = 16384;
+const MS_SLAVE = 1 << 19;
+const OPEN_TREE_CLONE = 1;
+const AT_RECURSIVE = 0x8000;
+const AT_EMPTY_PATH = 0x1000;
+const MOVE_MOUNT_F_EMPTY_PATH = 4;
+const MOUNT_ATTR_RDONLY = 1n;
+const O_WRONLY = 1;
+const O_CREAT = 0o100;
+
+/** Enters a mount namespace and, for whoever is not root, the user namespace that allows one to make it. */
+export function namespaceSteps(root: boolean): Step[] {
+  // Root needs no other user namespace, and could not take all its users along into one by itself.
+  if (root) return [must("make a mount namespace", "unshare", CLONE_NEWNS), slave];
+  const uid = process.geteuid!();
+  const gid = process.getegid!();
+  return [
+    must("make a user namespace", "unshare", CLONE_NEWUSER | CLONE_NEWNS),
+    ...writeFile("/proc/self/setgroups", "deny"),
+    ...writeFile("/proc/self/uid_map", `${uid} ${uid} 1`),
+    ...writeFile("/proc/self/gid_map", `${gid} ${gid} 1`),
+    slave,
+  ];
+}
+
+/** What is unmounted outside goes in here as well, or it would stay busy; what is mounted in here stays in here. */
+const slave = must("detach its mounts", "mount", "none", "/", 0, MS_REC | MS_SLAVE, 0);
+
+function writeFile(path: string, text: string): Step[] {
+  return [
+    must(`open ${path}`, "openat", AT_FDCWD, path, O_WRONLY, 0),
+    must(`write ${path}`, "write", firstFree, text, text.length),
+    must(`close ${path}`, "close", firstFree),
+  ];
+}
+
+/** No descriptor above 2 is open before, and none after. */
+const firstFree = 3;
+
+/** Makes everything read-only but what the policy lets be written, and hides sockets. `namespaceSteps` come before. */
+export function viewSteps({ policy, cwd, privateTmp, runtime, sockets }: View): Step[] {
+  const { filesystem, frozen, network } = policy;
+  // Devices are written to whether or not the mount they lie in may be.
+  const writable = topmost([...filesystem.rw, ...filesystem.rwx]).filter(isStorage);
+  const readable = topmost([...filesystem.list, ...filesystem.ro, ...filesystem.rox]);
+  const reachable = [...sockets, ...network.unix].filter(exists);
+  const ownTmp = hasOwnTmp(policy, sockets);
+  const covered = topmost([...runtimeFolders(runtime), ...(ownTmp ? [] : socketFolders("/tmp"))]).filter(
+    (place) => isDirectory(place) && !writable.some((path) => inside(place, path)),
+  );
+  const shown = [...readable, ...reachable].filter((path) =>
+    covered.some((place) => path !== place && inside(path, place)),
+  );
+  if (ownTmp) mkdirSync(privateTmp, { recursive: true, mode: 0o700 });
+
+  const trees = new Trees();
+  return [
+    ...writable.map((path) => trees.take(path)),
+    ...(ownTmp ? [trees.take(privateTmp, "/tmp")] : []),
+    must("make everything read-only", "mount_setattr", AT_FDCWD, "/", AT_RECURSIVE, readOnly, 32),
+    ...shown.map((path) => trees.take(path)),
+    ...(ownTmp ? [trees.put("/tmp")] : []),
+    ...covered.flatMap((place) => [mountEmpty(place), ...links(place)]),
+    ...covered.flatMap((place) =>
+      [...writable, ...shown]
+        .filter((path) => path !== place && inside(path, place))
+        .flatMap((path) => trees.makePlace(path, place)),
+    ),
+    ...[...shown, ...writable].map((path) => trees.put(path)),
+    ...pinned(frozen, writable).flatMap((path) => [trees.take(path), trees.put(path)]),
+    ...frozen.flatMap((path) => trees.freeze(path)),
+    ...strangers([...writable, ...covered, ...reachable, ...(ownTmp ? ["/tmp"] : [])]).map(coverSocket),
+    must("return to the working folder", "chdir", cwd),
+    must("close descriptors", "close_range", firstFree, 0xffffffff, 0),
+  ];
+}
+
+/**
+ * Whether /tmp is the session's own. Not where something lies in the real one that the program is to see: a path beside it would then
+ * seem to be there and be another.
+ */
+export function hasOwnTmp({ filesystem, network }: Policy, sockets: readonly string[]): boolean {
+  const granted = [...Object.values(filesystem).flat(), ...network.unix, ...sockets];
+  return !granted.some((path) => inside(path, "/tmp"));
+}
+
+/** `struct mount_attr`: set, clear, propagation, user namespace. */
+const readOnly = { fields: [MOUNT_ATTR_RDONLY, 0, 0, 0] };
+
+/** Copies of mounts, taken while their paths lead to what is meant, and put in their places later. */
+class Trees {
+  readonly #taken = new Map<string, number>();
+  #next = firstFree;
+
+  /** @param place where it is to be put, if not where it was */
+  take(path: string, place = path): Step {
+    this.#taken.set(place, this.#next++);
+    const flags = OPEN_TREE_CLONE | AT_RECURSIVE | O_CLOEXEC;
+    return must(`take ${path} along`, "open_tree", AT_FDCWD, path, flags);
+  }
+
+  put(place: string): Step {
+    return moveTo(this.#taken.get(place)!, place);
+  }
+
+  /** Mounts the path over itself, not to be written. Its name cannot be renamed or removed then either. */
+  freeze(path: string): Step[] {
+    const take = this.take(path);
+    const tree = this.#taken.get(path)!;
+    return [
+      take,
+      must(`freeze ${path}`, "mount_setattr", tree, "", AT_EMPTY_PATH | AT_RECURSIVE, readOnly, 32),
+      moveTo(tree, path),
+    ];
+  }
+
+  /** Makes what a mount at `path` needs below an empty `place`. */
+  makePlace(path: string, place: string): Step[] {
+    const folders: string[] = [];
+    for (let folder = dirname(path); folder !== place; folder = dirname(folder)) folders.unshift(folder);
+    const steps = folders.map((folder) => attempt(`make ${folder}`, "mkdirat", AT_FDCWD, folder, 0o755));
+    if (isDirectory(path)) return [...steps, attempt(`make ${path}`, "mkdirat", AT_FDCWD, path, 0o755)];
+    return [
+      ...steps,
+      must(`make ${path}`, "openat", AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600),
+      must(`close ${path}`, "close", this.#next),
+    ];
+  }
+}
+
+function moveTo(tree: number, place: string): Step {
+  return must(`put ${place} in its place`, "move_mount", tree, "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH);
+}
+
+function mountEmpty(place: string): Step {
+  return must(`cover ${place}`, "mount", "tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m");
+}
+
+/** The folder's links, such as NixOS has in /run, made before it is covered. They show nothing that was not shown before. */
+function links(place: string): Step[] {
+  return list(place)
+    .map((name) => join(place, name))
+    .flatMap((path) => {
+      const target = linkTarget(path);
+      return target === undefined ? [] : [attempt(`link ${path}`, "symlinkat", target, AT_FDCWD, path)];
+    });
+}
+
+/** The folders between what is frozen and the writable folder around it: with a mount on them nobody can move them away. */
+function pinned(frozen: readonly string[], writable: readonly string[]): string[] {
+  const folders = new Set<string>();
+  for (const path of frozen) {
+    const around = writable.find((place) => path !== place && inside(path, place));
+    if (around === undefined) continue;
+    for (let folder = dirname(path); folder !== around; folder = dirname(folder)) folders.add(folder);
+  }
+  // Outer ones first, or they would cover the inner ones.
+  return [...folders].sort((a, b) => a.length - b.length);
+}
+
+/** Who connects finds that it is no socket. */
+function coverSocket(path: string): Step {
+  return must(`cover the socket ${path}`, "mount", "/dev/null", path, 0, MS_BIND, 0);
+}
+
+/** Folders in which the services of the system and of the user's desktop listen. */
+function runtimeFolders(runtime: string | undefined): string[] {
+  return [...new Set(["/run", runtime && realFolder(runtime)])].filter((path) => path !== undefined);
+}
+
+/** In a /tmp that is not replaced: where tmux, ssh-agent and X listen, also for sockets that come later. */
+function socketFolders(tmp: string): string[] {
+  return list(tmp)
+    .filter((name) => /^(?:tmux-|ssh-|\.X11-unix$|\.ICE-unix$)/.test(name))
+    .map((name) => join(tmp, name));
+}
+
+/** Sockets of programs outside that a path leads to and that lie in none of these places. `proc_net_unix(5)`. */
+function strangers(places: readonly string[]): string[] {
+  const lines = read("/proc/net/unix").split("\n").slice(1);
+  const paths = new Set(lines.map((line) => line.split(" ").slice(7).join(" ").trimStart()));
+  return [...paths].filter(
+    (path) => path.startsWith("/") && isSocket(path) && !places.some((place) => inside(path, place)),
+  );
+}
+
+/** Whether `path` is `folder` or lies below it. */
+function inside(path: string, folder: string): boolean {
+  return path === folder || folder === "/" || path.startsWith(`${folder}/`);
+}
+
+/** Without those that lie in another one. */
+function topmost(paths: readonly string[]): string[] {
+  const unique = [...new Set(paths)];
+  return unique.filter((path) => !unique.some((other) => other !== path && inside(path, other)));
+}
+
+function exists(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+/** A file or folder, not a device. */
+function isStorage(path: string): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat !== undefined && (stat.isDirectory() || stat.isFile());
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function isSocket(path: string): boolean {
+  try {
+    return lstatSync(path).isSocket();
+  } catch {
+    return false;
+  }
+}
+
+function realFolder(path: string): string | undefined {
+  return isDirectory(path) ? path : undefined;
+}
+
+function list(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
