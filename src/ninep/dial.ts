@@ -1,6 +1,7 @@
 /** Addresses: `unix!PATH`, `tcp!HOST!PORT`, `tcp!HOST:PORT`, `tls!…` alike, `ssh!USER@HOST[!PATH]`. */
 import { existsSync, lstatSync } from "node:fs";
 import { Fault } from "../fault.ts";
+import { anameOf, readToken } from "./admission.ts";
 import { Client, type ClientOptions } from "./client.ts";
 import { SocketStream } from "./socket.ts";
 import type { ByteStream } from "./stream.ts";
@@ -56,13 +57,29 @@ function userAndHost(text: string, rest: string): { host: string; user?: string;
   return { host: host!, ...(user && { user }), ...(path && { path }) };
 }
 
-/** Connects and attaches. A Fault "unavailable" says that nobody answers at the address. */
-export async function dial(address: string, options?: ClientOptions): Promise<Client> {
+/**
+ * Connects and attaches. A Fault "unavailable" says that nobody answers at the address. Where `options` names no tree, the token of the
+ * address is shown, if there is one: that of a unix socket lies beside it, that of a TCP port is in OLLIE_TOKEN.
+ */
+export async function dial(address: string, options: ClientOptions = {}): Promise<Client> {
   try {
-    return await Client.open(await dialStream(address), options);
+    const stream = await dialStream(address);
+    // Not before: a server that has just been started has made a new one.
+    return await Client.open(stream, { ...proof(address), ...options });
   } catch (error) {
     throw foreign(address) ?? error;
   }
+}
+
+function proof(address: string): { aname?: string } {
+  const parsed = parseAddress(address);
+  const token =
+    parsed.net === "unix"
+      ? readToken(parsed.path)
+      : parsed.net === "tcp"
+        ? process.env.OLLIE_TOKEN
+        : undefined;
+  return token ? { aname: anameOf(token) } : {};
 }
 
 /** A server of ours hangs up on other users without a word. */
@@ -80,15 +97,23 @@ function foreign(address: string): Fault | undefined {
 /** Connects only. */
 export async function dialStream(address: string): Promise<ByteStream> {
   const parsed = parseAddress(address);
-  if (parsed.net !== "unix")
+  if (parsed.net !== "unix" && parsed.net !== "tcp")
     throw new Fault("unavailable", `${parsed.net}! addresses are not supported yet, use unix!PATH`);
   try {
-    return await connectUnix(parsed.path);
+    return await (parsed.net === "unix" ? connectUnix(parsed.path) : connectTcp(parsed));
   } catch (error) {
-    throw new Fault("unavailable", `no server answers at ${address}: ${unreachable(error, parsed.path)}`, {
-      cause: error,
-    });
+    const why = parsed.net === "unix" ? unreachable(error, parsed.path) : (error as Error).message;
+    throw new Fault("unavailable", `no server answers at ${address}: ${why}`, { cause: error });
   }
+}
+
+async function connectTcp({ host, port }: { host: string; port: number }): Promise<ByteStream> {
+  const socket = await Bun.connect<SocketStream | undefined>({
+    hostname: host,
+    port,
+    socket: SocketStream.handlers((socket) => new SocketStream(socket)),
+  });
+  return socket.data!;
 }
 
 /** Tries again for a moment while the server refuses: its queue may only be full, which Bun does not tell from its being dead. */

@@ -68,6 +68,8 @@ export interface Peer {
   /** From SO_PEERCRED on a unix socket. */
   uid?: number;
   pid?: number;
+  /** For whom it acts, by the listener that it came to; the tree knows what that means. */
+  as?: object;
   /** What the Tattach said; never trusted for identity. */
   uname: string;
   aname: string;
@@ -94,6 +96,8 @@ export interface File {
   walk?(name: string, request: Request): Maybe<File | undefined>;
   /** Where ".." leads; the root has none and stays where it is. */
   parent?(): File | undefined;
+  /** What else there is to say where the permission bits do not let it be `read` or `written`. */
+  refusal?(verb: "read" | "written" | "executed"): string | undefined;
   /** `mode` has been checked against the permission bits. Opening without doing anything more must be harmless. */
   open(mode: number, request: Request): Maybe<OpenFile>;
   /**

@@ -11,8 +11,25 @@ import {
 } from "node:fs";
 import { basename, dirname } from "node:path";
 import { Fault, toFault } from "../fault.ts";
+import { tokenFile } from "./admission.ts";
 import { tryLock } from "./libc.ts";
 import { SocketStream } from "./socket.ts";
+
+/** `sun_path` of `unix(7)`, less the final NUL. */
+const maxPath = 107;
+
+/** Whether a socket can have that path. */
+export function fits(path: string): boolean {
+  return Buffer.byteLength(path) <= maxPath;
+}
+
+export function checkLength(path: string): void {
+  if (!fits(path))
+    throw new Fault(
+      "invalid",
+      `the socket path ${path} is longer than ${maxPath} bytes, choose a shorter one`,
+    );
+}
 
 /**
  * Makes the folder of `path` (0700), or sees to it that it is ours and closed to others. An open folder is closed only if nothing
@@ -31,7 +48,7 @@ export function privateFolder(path: string): void {
     );
   }
   if ((stat.mode & 0o077) === 0) return;
-  const ours = [basename(path), basename(lockPath(path))];
+  const ours = [path, lockPath(path), tokenFile(path)].map((one) => basename(one));
   if (!readdirSync(folder).every((name) => ours.includes(name))) {
     throw new Fault(
       "denied",

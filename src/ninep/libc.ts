@@ -1,9 +1,12 @@
 /** The few calls of the C library that Bun has no function for. */
 import { dlopen, FFIType, ptr } from "bun:ffi";
-import { readdirSync } from "node:fs";
+import { closeSync, readdirSync } from "node:fs";
 
+const AF_UNIX = 1;
+const SOCK_STREAM_CLOEXEC = 1 | 0o2000000;
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
+const SO_PEERPIDFD = 77;
 const LOCK_EX_NB = 2 | 4;
 
 export interface Credentials {
@@ -14,10 +17,12 @@ export interface Credentials {
 
 interface Libc {
   getsockopt(fd: number, level: number, name: number, value: number, length: number): number;
+  socketpair(domain: number, type: number, protocol: number, ends: number): number;
   flock(fd: number, operation: number): number;
 }
 
 let loaded: Libc | undefined;
+let knows: boolean | undefined;
 
 /** Who is at the other end of a unix socket, as of its connect: SO_PEERCRED, `unix(7)`. Throws where the system does not say. */
 export function peerCredentials(fd: number): Credentials {
@@ -27,6 +32,32 @@ export function peerCredentials(fd: number): Credentials {
     throw new Error("the system does not say who is at the other end of the socket");
   }
   return { pid: value[0]!, uid: value[1]! >>> 0, gid: value[2]! >>> 0 };
+}
+
+/**
+ * A descriptor, to be closed, of the process at the other end of a unix socket, as of its connect: SO_PEERPIDFD. Whatever becomes of
+ * its pid, it means that process. Undefined where the process is gone, and on a kernel that has no such option.
+ */
+export function peerProcess(fd: number): number | undefined {
+  const value = new Int32Array(1);
+  const length = new Uint32Array([value.byteLength]);
+  return libc().getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, ptr(value), ptr(length)) === 0
+    ? value[0]
+    : undefined;
+}
+
+/** Whether the kernel has SO_PEERPIDFD (Linux 6.5 and later): asked of a pair of sockets, whose other end is this process. */
+export function knowsPeerProcess(): boolean {
+  knows ??= askOurselves();
+  return knows;
+}
+
+function askOurselves(): boolean {
+  const ends = new Int32Array(2);
+  if (libc().socketpair(AF_UNIX, SOCK_STREAM_CLOEXEC, 0, ptr(ends)) !== 0) return false;
+  const process = peerProcess(ends[0]!);
+  for (const fd of [...ends, process]) if (fd !== undefined) closeSync(fd);
+  return process !== undefined;
 }
 
 /** Takes the lock of an open file, `flock(2)`, if nobody has it. It is gone with the descriptor. */
@@ -46,6 +77,7 @@ function load(): Libc {
     try {
       const library = dlopen(name, {
         getsockopt: { args: [i32, i32, i32, ptr, ptr], returns: i32 },
+        socketpair: { args: [i32, i32, i32, ptr], returns: i32 },
         flock: { args: [i32, i32], returns: i32 },
       });
       return library.symbols as unknown as Libc;

@@ -1,18 +1,24 @@
-/** Serving on a unix socket that is its owner's alone. */
-import { Fault, toFault } from "../fault.ts";
-import { claim, privateFolder } from "./folder.ts";
+/** Serving on unix sockets that are their owner's alone, and on the loopback for those who may have no unix socket. */
+import { type Fault, toFault } from "../fault.ts";
+import { type Admission, byToken, newToken, ownersOnly, placeToken, removeToken } from "./admission.ts";
+import { confinementOf } from "./confinement.ts";
+import { checkLength, claim, privateFolder } from "./folder.ts";
 import { type Credentials, peerCredentials } from "./libc.ts";
 import type { Server } from "./server.ts";
 import { SocketStream } from "./socket.ts";
-
-/** `sun_path` of `unix(7)`, less the final NUL. */
-const maxPath = 107;
 
 export interface ListenOptions {
   /** Admit only processes of the user that the server runs as. */
   checkUid?: boolean;
   /** Told of everyone who was not admitted. */
   onDenied?(who: Partial<Credentials>, reason: string): void;
+  /**
+   * A process that may be a sandboxed one must show the token that lies beside the socket (`admission.ts`). Told where none could be
+   * put there: then such a process cannot come in at all.
+   */
+  ownersOnly?: { onNoToken(fault: Fault): void };
+  /** For whom everybody acts who comes in here: `Peer.as`. */
+  as?: object;
 }
 
 export interface Listener {
@@ -30,18 +36,15 @@ export async function listenUnix(
   server: Server,
   options: ListenOptions = {},
 ): Promise<Listener> {
-  if (Buffer.byteLength(path) > maxPath) {
-    throw new Fault(
-      "invalid",
-      `the socket path ${path} is longer than ${maxPath} bytes, choose a shorter one`,
-    );
-  }
+  checkLength(path);
   privateFolder(path);
   const release = await claim(path);
   try {
-    const listener = bind(path, server, options);
+    const token = options.ownersOnly && offerToken(path, options.ownersOnly.onNoToken);
+    const listener = bindUnix(path, server, options, token);
     const stop = () => {
       listener.stop();
+      if (token) removeToken(path);
       release();
     };
     return { path, stop };
@@ -51,27 +54,70 @@ export async function listenUnix(
   }
 }
 
-function bind(path: string, server: Server, options: ListenOptions) {
+/** There before the socket is, so that whoever can connect finds the right one. */
+function offerToken(path: string, onNoToken: (fault: Fault) => void): string {
+  const token = newToken();
+  try {
+    placeToken(path, token);
+  } catch (error) {
+    onNoToken(toFault(error));
+  }
+  return token;
+}
+
+/** Listens on a path that is free, in a folder that is private. */
+export function bindUnix(path: string, server: Server, options: ListenOptions, token?: string): Listener {
   // With the umask the socket never exists with a wider mode; a chmod after the bind would come too late.
   const mask = process.umask(0o177);
   try {
-    return Bun.listen<SocketStream | undefined>({
+    const listener = Bun.listen<SocketStream | undefined>({
       unix: path,
       socket: SocketStream.handlers((socket) => {
-        const who = admit((socket as { fd?: number }).fd, options);
+        const { fd } = socket as { fd?: number };
+        const who = admitted(fd, options);
         const stream = new SocketStream(socket);
-        if (who) server.serve(stream, who);
+        if (who) server.serve(stream, { ...who, ...tagged(options), ...judged(fd, who, token) });
         else socket.end();
         return stream;
       }),
     });
+    return { path, stop: () => listener.stop() };
   } finally {
     process.umask(mask);
   }
 }
 
+/** Listens on a free port of 127.0.0.1, which every user of the host can reach: who attaches must show the token. */
+export function listenLoopback(server: Server, token: string, as?: object): { port: number; stop(): void } {
+  const admit = byToken(token);
+  const listener = Bun.listen<SocketStream | undefined>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: SocketStream.handlers((socket) => {
+      const stream = new SocketStream(socket);
+      server.serve(stream, { ...tagged({ as }), admit });
+      return stream;
+    }),
+  });
+  return { port: listener.port, stop: () => listener.stop() };
+}
+
+function tagged({ as }: { as?: object }): { as?: object } {
+  return as ? { as } : {};
+}
+
+/** Judged now, while the process that has connected is most likely still there. */
+function judged(
+  fd: number | undefined,
+  { pid }: Partial<Credentials>,
+  token: string | undefined,
+): { admit?: Admission } {
+  if (token === undefined) return {};
+  return { admit: ownersOnly(token, confinementOf(fd ?? -1, pid ?? 0)) };
+}
+
 /** The peer's credentials, or undefined if it may not come in. */
-function admit(fd: number | undefined, options: ListenOptions): Partial<Credentials> | undefined {
+function admitted(fd: number | undefined, options: ListenOptions): Partial<Credentials> | undefined {
   let who: Partial<Credentials> = {};
   let reason: string;
   try {

@@ -1,4 +1,5 @@
 /** A 9P2000 server for a tree of files, `file.ts`. Serves any number of byte streams; `listen.ts` brings it those of a unix socket. */
+import type { Admission } from "./admission.ts";
 import { NineError, phrase } from "./errors.ts";
 import type { File, Maybe, Peer } from "./file.ts";
 import { Connection } from "./server/connection.ts";
@@ -19,6 +20,18 @@ export interface ServerOptions {
   onRefused?(peer: Peer, path: string, error: NineError): void;
   /** Told why a connection was closed: what came was not cut into frames of 9P. */
   onBadFrame?(peer: Peer, error: NineError): void;
+}
+
+/** Who has come to a listener. */
+export interface Visitor {
+  /** What the kernel says of it. */
+  uid?: number;
+  gid?: number;
+  pid?: number;
+  /** As in `Peer`. */
+  as?: object;
+  /** Asked at every Tattach; left out: whoever has connected may attach. */
+  admit?: Admission;
 }
 
 /** What one connection may cost. */
@@ -79,11 +92,11 @@ export class Server {
     this.limits = { ...defaults, ...options.limits };
   }
 
-  /** Serves a stream until one side closes it. `credentials` are what the kernel says about the peer. */
-  serve(stream: ByteStream, credentials: { uid?: number; pid?: number } = {}): Connection {
+  /** Serves a stream until one side closes it. */
+  serve(stream: ByteStream, { admit, ...known }: Visitor = {}): Connection {
     const { counters } = this;
-    const peer: Peer = { ...credentials, connection: ++counters.accepted, uname: "", aname: "" };
-    const connection = new Connection(this, stream, peer);
+    const peer: Peer = { ...known, connection: ++counters.accepted, uname: "", aname: "" };
+    const connection = new Connection(this, stream, peer, admit);
     this.connections.add(connection);
     counters.connections++;
     stream.attach(connection);
@@ -100,8 +113,8 @@ export class Server {
   /** The tree for a Tattach. A server of one tree knows no other by name. */
   rootFor(peer: Peer): Maybe<File> {
     if (typeof this.root === "function") return this.root(peer);
-    if (peer.aname === "" || peer.aname === "/") return this.root;
-    throw new NineError(phrase.notExist, `no tree is named ${peer.aname}, leave the aname empty`);
+    checkAname(peer.aname);
+    return this.root;
   }
 
   /** Called by a connection that has ended. */
@@ -114,4 +127,10 @@ export class Server {
     this.exclusive.delete(fid.exclusive);
     fid.exclusive = undefined;
   }
+}
+
+/** For a tree that is the only one of its server. */
+export function checkAname(aname: string): void {
+  if (aname === "" || aname === "/") return;
+  throw new NineError(phrase.notExist, `no tree is named ${aname}, leave the aname empty`);
 }

@@ -54,7 +54,8 @@ export async function serve({ config, readConfig, listen, log }: ServeOptions): 
     for (const address of listen) {
       const { path } = requireUnix(address);
       const onDenied = (who: object, reason: string) => log.warn({ ...who, reason }, "connection refused");
-      listeners.push(await listenUnix(path, server, { checkUid: true, onDenied }));
+      const ownersOnly = { onNoToken: (fault: Fault) => log.warn(fault.message) };
+      listeners.push(await listenUnix(path, server, { checkUid: true, onDenied, ownersOnly }));
       log.info({ address }, "listening");
     }
     return {

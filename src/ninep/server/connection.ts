@@ -1,4 +1,5 @@
 /** One client: frames in, replies out. Knows tags and which request is still being worked on; what a request does is said elsewhere. */
+import type { Admission } from "../admission.ts";
 import { decode, encodeInto, tagOf } from "../codec.ts";
 import { NineError, phrase, toNineError } from "../errors.ts";
 import type { Maybe, Peer } from "../file.ts";
@@ -35,6 +36,7 @@ export class Connection implements StreamUser {
     private readonly stream: ByteStream,
     /** Without the claims of a Tattach. */
     readonly peer: Peer,
+    readonly admission?: Admission,
   ) {
     this.fids = new FidTable(server.limits.fids);
     this.budget = new Budget(server.limits.running);

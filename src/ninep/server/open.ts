@@ -50,7 +50,7 @@ export function open(connection: Connection, call: Call, message: Message<typeof
   return orElse(
     () =>
       andThen(file.stat(), (stat) => {
-        const mode = allowed(stat, message.mode & knownMode);
+        const mode = allowed(file, stat, message.mode & knownMode);
         return andThen(mode & ORCLOSE ? checkParent(file, "removed when closed") : undefined, () => {
           call.check();
           if (stat.mode & DMEXCL) takeExclusive(connection, fid, file);
@@ -111,14 +111,14 @@ function abandon(connection: Connection, fid: Fid): void {
 }
 
 /** The mode to open with, if the permission bits of the owner allow it. */
-function allowed(stat: Stat, mode: number): number {
+function allowed(file: File, stat: Stat, mode: number): number {
   if (stat.mode & DMDIR && mode !== OREAD)
     throw new NineError(phrase.isDir, `${stat.name} can be opened for reading only`);
   const need = ownerBits[mode & 3]! | (mode & OTRUNC ? 0o200 : 0);
   const lack = need & ~stat.mode;
   if (lack) {
     const verb = lack & 0o400 ? "read" : lack & 0o200 ? "written" : "executed";
-    throw new NineError(phrase.permission, `${stat.name} cannot be ${verb}`);
+    throw new NineError(phrase.permission, file.refusal?.(verb) ?? `${stat.name} cannot be ${verb}`);
   }
   return stat.mode & DMAPPEND ? mode & ~OTRUNC : mode;
 }

@@ -1,4 +1,5 @@
 /** Tattach and Twalk: how fids come to stand on files. */
+import { splitAname } from "../admission.ts";
 import { NineError, phrase } from "../errors.ts";
 import type { File, Maybe } from "../file.ts";
 import { QTDIR } from "../file.ts";
@@ -26,10 +27,13 @@ export function attach(
 ): Maybe<RMessage> {
   if (message.afid !== NOFID)
     throw new ProtocolError("fid unknown or out of range", "no authentication is needed, afid must be NOFID");
-  const { uname, aname } = message;
+  const { uname } = message;
+  // Nobody beyond this point gets to see the token.
+  const { token, aname } = splitAname(message.aname);
   call.peer = { ...connection.peer, uname, aname, iounit: connection.msize - IOHDRSZ };
   call.path = "/";
   const fid = connection.fids.reserve(message.fid, call);
+  connection.admission?.(token);
   return andThen(connection.server.rootFor(call.peer), (root) => {
     call.check();
     settle(fid, root, "/");
