@@ -14,19 +14,30 @@ export interface ServiceOptions {
   launch?: Launch;
   /** Milliseconds in which it must have said that it is ready. */
   patience: number;
+  /** Aborted = nobody waits for it any more: it is ended. */
+  signal?: AbortSignal;
 }
 
 export interface Service {
   readonly pid: number;
-  /** Resolves when it and everything that it started is gone: how it ended, and the last that it wrote to stderr. */
-  readonly gone: Promise<string>;
+  /** Resolves when it and everything that it started is gone. */
+  readonly gone: Promise<ServiceEnd>;
   readonly running: boolean;
   /** TERM to it and everything that it started, KILL after 500 ms; resolves when they are gone. */
   end(): Promise<void>;
 }
 
+export interface ServiceEnd {
+  /** Exit status 0. */
+  ok: boolean;
+  /** How it ended, and the last that it wrote to stderr. */
+  how: string;
+}
+
 /** Milliseconds from TERM to KILL. */
 const grace = 500;
+/** Milliseconds in which the last of its output must have come when nobody is left to write. */
+const drain = 250;
 /** Characters of stderr that are kept: its end. */
 const kept = 4096;
 
@@ -34,7 +45,7 @@ const kept = 4096;
  * Starts a program and waits until it is ready, which it says by a line on stdout; what it writes there afterwards is passed over.
  * Its processes end as those of a call do: with `end`, and with this process, however that ends. When the program exits by itself,
  * what it has left behind is ended.
- * @throws Fault if it cannot be started, ends at once or is not ready in time; then nothing of it runs any more
+ * @throws Fault if it cannot be started, ends at once, is not ready in time or is given up; then nothing of it runs any more
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const pipes: ReturnType<typeof pipe>[] = [];
@@ -51,18 +62,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
   const [out, err] = pipes.map(({ read }) => read) as [number, number];
   const program = new Program(spawned.child, spawned.family, out, err);
-  if (await program.isReady(options.patience)) return program;
+  if (await program.isReady(options)) return program;
   const running = program.running;
   await program.end();
-  const said = await program.gone;
+  const { how } = await program.gone;
   throw new Fault(
     "unavailable",
-    running ? `it was not ready within ${options.patience / 1000} s` : `it ended at once: ${said}`,
+    running ? `it was not ready within ${options.patience / 1000} s (${how})` : `it ended at once: ${how}`,
   );
 }
 
 class Program implements Service {
-  readonly gone: Promise<string>;
+  readonly gone: Promise<ServiceEnd>;
   running = true;
   readonly #ready = Promise.withResolvers<boolean>();
   #said = "";
@@ -83,9 +94,8 @@ class Program implements Service {
       this.running = false;
       this.#ready.resolve(false);
       await end(family, grace);
-      // Those who held the other ends are gone.
-      await drained;
-      return this.#ending();
+      await Promise.race([drained, Bun.sleep(drain)]);
+      return { ok: child.exitCode === 0, how: this.#ending() };
     });
   }
 
@@ -93,9 +103,16 @@ class Program implements Service {
     return this.child.pid;
   }
 
-  isReady(patience: number): Promise<boolean> {
-    const timer = setTimeout(() => this.#ready.resolve(false), patience);
-    return this.#ready.promise.finally(() => clearTimeout(timer));
+  /** False: it has ended, its time is up, or nobody waits any more. */
+  async isReady({ patience, signal }: ServiceOptions): Promise<boolean> {
+    const giveUp = () => this.#ready.resolve(false);
+    if (signal?.aborted) giveUp();
+    const timer = setTimeout(giveUp, patience);
+    signal?.addEventListener("abort", giveUp, { once: true });
+    const ready = await this.#ready.promise;
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", giveUp);
+    return ready;
   }
 
   async end(): Promise<void> {

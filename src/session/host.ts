@@ -59,6 +59,7 @@ export class Host implements TurnHost {
       skillsPath,
       cage: async () => undefined,
     };
+      services: session.services,
   }
 
   touch(...topics: Topic[]): void {

@@ -155,6 +155,7 @@ export class Runtime implements LiveRuntime {
     const timer = setTimeout(resolve, limit);
     await Promise.race([Promise.all(agents.map((agent) => agent.halt())), late]);
     clearTimeout(timer);
+    await Promise.all(this.sessions().map((session) => session.services.close()));
   }
 }
 

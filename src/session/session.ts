@@ -5,6 +5,7 @@ import type { SessionRef } from "../../actors/session.ts";
 import { Fault } from "../fault.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { SessionStore } from "../store/session-store.ts";
+import { ServicePool } from "../tools/service.ts";
 import { Gate } from "../turn/gate.ts";
 import { liveSession } from "../turn/machine.ts";
 import { Agent } from "./agent.ts";
@@ -19,6 +20,8 @@ import { tap } from "./tap.ts";
 export class Session implements LiveSession {
   readonly qid: number;
   readonly gate = new Gate();
+  /** The programs that run beside the calls of its agents. */
+  readonly services = new ServicePool();
   readonly #services: Services;
   readonly #stamps: Stamps;
   readonly #actor: SessionRef;
@@ -295,6 +298,7 @@ export class Session implements LiveSession {
     this.#actor.stop();
     for (const agent of this.#agents) agent.end();
     this.runtime.forget(this);
+    await this.services.close();
     await this.store.remove();
   }
 

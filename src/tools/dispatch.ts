@@ -6,6 +6,7 @@ import { Fault, toFault } from "../fault.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import { temporaryFolder } from "./environment.ts";
 import { executionOf } from "./execution.ts";
+import type { Lease } from "./service.ts";
 import type { CallContext, CallOutcome, Prepared, Tool } from "./tool.ts";
 import { understands, wishesOf } from "./wishes.ts";
 
@@ -33,12 +34,16 @@ export async function callTool(
   const missing = notYet(tool);
   if (missing) return refused(missing);
   const wishes = wishesOf(tool, args);
+  let lease: Lease | undefined;
   try {
     checkFolder(ctx.cwd);
     mkdirSync(temporaryFolder(ctx), { recursive: true, mode: 0o700 });
     const cage = await ctx.cage();
+    lease = await leaseOf(tool, ctx, cage, signal);
+    const execution = executionOf(tool, args, ctx, callId, cage);
+    if (lease) execution.env.OLLIE_SERVICE = lease.socket;
     const result = await run({
-      ...executionOf(tool, args, ctx, callId, cage),
+      ...execution,
       timeout: wishes.timeout * 1000,
       onOutput,
       signal,
@@ -49,7 +54,7 @@ export async function callTool(
       : "";
     const output = result.text.replace(/\n$/, "") || "(no output)";
     const remarks = (await cage?.after(result.text)) ?? [];
-    const closing = [...remarks, status(result, wishes.timeout, tool, cage)]
+    const closing = [lease?.note ?? "", ...remarks, status(result, wishes.timeout, tool, cage)]
       .filter((line) => line !== "")
       .map((line) => `[${line}]`)
       .join("\n");
@@ -61,9 +66,22 @@ export async function callTool(
   } catch (error) {
     return refused(`${tool.name} could not be started: ${toFault(error).message}`);
   }
+  } finally {
+    lease?.release();
 }
 
 /** Agents of a session share the folder, and some providers begin to count calls anew with each conversation. */
+async function leaseOf(
+  { service }: Tool,
+  ctx: CallContext,
+  cage: Cage | undefined,
+  signal: AbortSignal,
+): Promise<Lease | undefined> {
+  if (!service) return undefined;
+  if (!ctx.services) throw new Fault("unavailable", "it needs a service, and here none can run");
+  return ctx.services.acquire(service, ctx, cage, signal);
+}
+
 function fileName(text: string): string {
   return text.replace(/[^\w.-]/g, "_").slice(0, 100);
 }

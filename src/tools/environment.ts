@@ -27,22 +27,29 @@ export function callEnvironment(
   cage?: Cage,
 ): Record<string, string> {
   return {
-    PATH: "/usr/local/bin:/usr/bin:/bin",
-    ...pick(process.env, (name) => inherited.test(name) || (cage ? cage.allows(name) : desktop.test(name))),
-    ...pick(ctx.env, (name) => !secret.test(name)),
+    ...sessionEnvironment(ctx, cage),
     ...pick(argumentVariables(args), () => true),
-    PWD: ctx.cwd,
-    TMPDIR: temporaryFolder(ctx),
     OLLIE_TOOL: tool.name,
     OLLIE_CALL_ID: callId,
     OLLIE_SESSION: ctx.session,
     OLLIE_AGENT: ctx.agent,
+    ...(ctx.addr && { OLLIE_ADDR: ctx.addr }),
+  };
+}
+
+/** What all calls in a folder have in common: the environment of a service, which is no single call's. */
+export function sessionEnvironment(ctx: CallContext, cage?: Cage): Record<string, string> {
+  return {
+    PATH: "/usr/local/bin:/usr/bin:/bin",
+    ...pick(process.env, (name) => inherited.test(name) || (cage ? cage.allows(name) : desktop.test(name))),
+    ...pick(ctx.env, (name) => !secret.test(name)),
+    PWD: ctx.cwd,
+    TMPDIR: temporaryFolder(ctx),
     OLLIE_CWD: ctx.cwd,
     OLLIE_TOOLS_PATH: ctx.toolsPath,
     OLLIE_MEMORY_PATH: ctx.memoryPath,
     OLLIE_SKILLS_PATH: ctx.skillsPath,
     OLLIE_TMP: ctx.tmp,
-    ...(ctx.addr && { OLLIE_ADDR: ctx.addr }),
   };
 }
 

@@ -26,14 +26,19 @@ export function executionOf(
   callId: string,
   cage: Cage | undefined,
 ): Execution {
-  const memory = memoryLimit(ctx.env);
   return {
     argv: programOf(tool.path),
     cwd: ctx.cwd,
     env: callEnvironment(tool, args, ctx, callId, cage),
     stdin: JSON.stringify(args),
-    launch: cage ? cage.launch(memory) : plainLaunch(memory),
+    launch: launchOf(ctx, cage),
   };
+}
+
+/** How programs of a session become what they are, with the memory that its env allows them. */
+export function launchOf(ctx: CallContext, cage: Cage | undefined): Launch {
+  const memory = memoryLimit(ctx.env);
+  return cage ? cage.launch(memory) : plainLaunch(memory);
 }
 
 /** OLLIE_TOOL_MEMORY in a session's env: MiB that each process of a tool may have. */

@@ -21,6 +21,14 @@ const match = z.strictObject({
   nenv: words.optional(),
 });
 
+const service = z.strictObject({
+  cmd: z.string().min(1),
+  /** Seconds. */
+  idle: z.number().positive().optional(),
+  /** A variable of the session's env that holds another number. */
+  idleVariable: z.string().min(1).optional(),
+});
+
 const keys = z.strictObject({
   description: z.string().min(1).optional(),
   documentation: z.string().optional(),
@@ -33,6 +41,7 @@ const keys = z.strictObject({
   sudo: z.boolean().optional(),
   timeout: z.number().positive().optional(),
   remote: z.boolean().optional(),
+  service: service.optional(),
 });
 
 const schema = keys.extend({ variants: z.array(keys.extend({ match })).optional() });

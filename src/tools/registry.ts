@@ -7,6 +7,8 @@ import type { Tool, ToolRegistry } from "./tool.ts";
 
 /** Seconds that a call may take where nothing else is said. */
 const defaultTimeout = 120;
+/** Seconds without a call after which a service is ended, likewise. */
+const defaultIdle = 600;
 /** Milliseconds for which an answer is good: a file's change is noticed by the first question after that. */
 const fresh = 1000;
 const suffix = ".meta";
@@ -144,14 +146,28 @@ function toTool(name: string, folder: string, meta: ResolvedMeta): Tool {
     sudo: meta.sudo ?? false,
     timeout: meta.timeout ?? defaultTimeout,
     remote: meta.remote ?? true,
+    ...(meta.service && { service: toService(folder, meta.service) }),
   };
 }
 
-function program(folder: string, cmd: string): string {
+/** Whether its program exists shows when it is started. */
+function toService(folder: string, { cmd, idle, idleVariable }: NonNullable<ResolvedMeta["service"]>) {
+  return {
+    path: inside(folder, cmd, "service.cmd"),
+    idle: idle ?? defaultIdle,
+    ...(idleVariable && { idleVariable }),
+  };
+}
+
+function inside(folder: string, cmd: string, key: string): string {
   if (isAbsolute(cmd) || normalize(cmd).startsWith("..")) {
-    throw new Fault("invalid", `cmd: ${cmd} is not in the sidecar's folder`);
+    throw new Fault("invalid", `${key}: ${cmd} is not in the sidecar's folder`);
   }
-  const path = join(folder, cmd);
+  return join(folder, cmd);
+}
+
+function program(folder: string, cmd: string): string {
+  const path = inside(folder, cmd, "cmd");
   try {
     if (!statSync(path).isFile()) throw new Fault("invalid", `cmd: ${path} is not a file`);
     accessSync(path, constants.X_OK);

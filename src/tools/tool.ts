@@ -3,6 +3,8 @@ import type { ToolSpec } from "../backends/backend.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import type { Execution } from "./execution.ts";
 
+import type { ServicePool } from "./service.ts";
+import type { SudoAccess } from "./sudo.ts";
 export type Concurrency = "read" | "write" | "exclusive";
 
 export interface Tool {
@@ -23,6 +25,17 @@ export interface Tool {
   timeout: number;
   remote: boolean;
 }
+  /** A program that has to run beside its calls. */
+  service?: ToolService;
+}
+
+export interface ToolService {
+  /** Absolute path of the executable. */
+  path: string;
+  /** Seconds without a call after which it is ended. */
+  idle: number;
+  /** Name of a variable of the session's env that holds another number. */
+  idleVariable?: string;
 
 /** Starts a call's program as a background job of the session; see `src/session/jobs.ts`. */
 export interface JobStarter {
@@ -68,6 +81,8 @@ export interface CallOutcome {
 }
 
 /** A call whose arguments have been read, repaired where that is unambiguous, and checked against the schema. */
+  /** Where services of its tools run; without it tools that need one are refused. */
+  services?: ServicePool;
 export type Prepared =
   | { ok: true; tool: Tool; args: Record<string, unknown>; repaired?: string }
   | { ok: false; text: string };

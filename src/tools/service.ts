@@ -1,0 +1,228 @@
+/**
+ * The programs that run beside the calls of a session, for tools whose sidecar names one (`service`): one for each folder and program.
+ * A call's own processes all end with it; what is to outlive it is started here, confined as the call is.
+ */
+import { randomBytes } from "node:crypto";
+import { existsSync, rmSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { type Service, type ServiceEnd, startService } from "../exec/service.ts";
+import { Fault, toFault } from "../fault.ts";
+import type { Cage } from "../sandbox/cage.ts";
+import { sessionEnvironment, temporaryFolder } from "./environment.ts";
+import { launchOf } from "./execution.ts";
+import { programOf } from "./program.ts";
+import type { CallContext, ToolService } from "./tool.ts";
+
+/** Milliseconds in which a service must have said that it is ready. */
+const patience = 20_000;
+/** setTimeout takes 31 bits and fires at once beyond. */
+const longestTimer = 2 ** 31 - 1;
+
+/** A call's use of a service, which is not idle until the call has released it. */
+export interface Lease {
+  /** Path of the unix socket at which it listens. */
+  readonly socket: string;
+  /** What the call's result is to say of it. */
+  readonly note?: string;
+  release(): void;
+}
+
+/** The services of one session. */
+export class ServicePool {
+  readonly #runs = new Map<string, Run>();
+  #closed = false;
+
+  /**
+   * Resolves when the service runs; starts it if it does not, also where it has ended since the last call.
+   * @param signal aborted: resolves at once, for a call that will not run
+   * @throws Fault that says why it could not be started
+   */
+  async acquire(
+    service: ToolService,
+    ctx: CallContext,
+    cage: Cage | undefined,
+    signal: AbortSignal,
+  ): Promise<Lease> {
+    const env = sessionEnvironment(ctx, cage);
+    const run = this.#find(service, ctx, env) ?? this.#start(service, ctx, env, cage);
+    run.enter();
+    try {
+      await Promise.race([run.started, aborted(signal)]);
+    } catch (error) {
+      run.leave();
+      throw toFault(error, `its service ${basename(service.path)} could not be started`);
+    }
+    return { socket: run.socket, note: run.takeNote(), release: once(() => run.leave()) };
+  }
+
+  /** Ends all of them and starts none any more. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    const runs = [...this.#runs.values()];
+    this.#runs.clear();
+    await Promise.all(runs.map((run) => run.stop()));
+  }
+
+  /** One that can be used as it is. */
+  #find(service: ToolService, ctx: CallContext, env: Record<string, string>): Run | undefined {
+    const run = this.#runs.get(placeOf(service, ctx));
+    return run?.usable && run.terms === termsOf(service, env) ? run : undefined;
+  }
+
+  #start(service: ToolService, ctx: CallContext, env: Record<string, string>, cage: Cage | undefined): Run {
+    if (this.#closed) throw new Fault("missing", `session ${ctx.session} is ending`);
+    const place = placeOf(service, ctx);
+    const before = this.#runs.get(place);
+    before?.retire();
+    const socket = join(temporaryFolder(ctx), `.service-${randomBytes(4).toString("hex")}`);
+    const givenUp = new AbortController();
+    const starting = startService({
+      argv: programOf(service.path),
+      cwd: ctx.cwd,
+      env: { ...env, OLLIE_SERVICE: socket },
+      launch: launchOf(ctx, cage),
+      patience,
+      signal: givenUp.signal,
+    });
+    const died = before?.died;
+    const note = died && `${basename(service.path)} had ended (${died.how}) and was started again`;
+    const run = new Run({
+      terms: termsOf(service, env),
+      socket,
+      starting,
+      givenUp,
+      idle: idleOf(service, ctx),
+      note,
+    });
+    run.onGone = () => {
+      // One that died stays known, so that the next call can tell of it.
+      if (!run.died && this.#runs.get(place) === run) this.#runs.delete(place);
+    };
+    this.#runs.set(place, run);
+    return run;
+  }
+}
+
+interface Start {
+  /** What it was started with: a call with other terms needs another one. */
+  terms: string;
+  socket: string;
+  starting: Promise<Service>;
+  givenUp: AbortController;
+  /** Milliseconds. */
+  idle: number;
+  note: string | undefined;
+}
+
+/** A service from its start to its end. */
+class Run {
+  /** How it ended, if nobody has told it to and it was not content. */
+  died?: ServiceEnd;
+  onGone?: () => void;
+  #note: string | undefined;
+  #uses = 0;
+  #ended = false;
+  #retired = false;
+  #timer?: NodeJS.Timeout;
+
+  constructor(private readonly start: Start) {
+    this.#note = start.note;
+    start.starting.then(
+      async ({ gone }) => {
+        const end = await gone;
+        if (!end.ok && !this.#ended) this.died = end;
+        this.#over();
+      },
+      () => this.#over(),
+    );
+  }
+
+  get terms(): string {
+    return this.start.terms;
+  }
+
+  get socket(): string {
+    return this.start.socket;
+  }
+
+  /** Resolves when it is ready. */
+  get started(): Promise<unknown> {
+    return this.start.starting;
+  }
+
+  /** Its socket may have been swept away with other temporary files. */
+  get usable(): boolean {
+    return !this.#ended && (this.#timer === undefined || existsSync(this.socket));
+  }
+
+  takeNote(): string | undefined {
+    const note = this.#note;
+    this.#note = undefined;
+    return note;
+  }
+
+  enter(): void {
+    clearTimeout(this.#timer);
+    this.#uses++;
+  }
+
+  leave(): void {
+    this.#uses--;
+    if (this.#uses > 0) return;
+    if (this.#retired) void this.stop();
+    else this.#timer = setTimeout(() => void this.stop(), this.start.idle).unref();
+  }
+
+  /** No call will use it any more; those that do may go on. */
+  retire(): void {
+    this.#retired = true;
+    if (this.#uses === 0) void this.stop();
+  }
+
+  async stop(): Promise<void> {
+    this.#over();
+    this.start.givenUp.abort();
+    const service = await this.start.starting.catch(() => undefined);
+    await service?.end();
+  }
+
+  #over(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    rmSync(this.socket, { force: true });
+    this.onGone?.();
+  }
+}
+
+function placeOf(service: ToolService, ctx: CallContext): string {
+  return JSON.stringify([service.path, ctx.cwd]);
+}
+
+/** A program that was replaced counts as another one. */
+function termsOf(service: ToolService, env: Record<string, string>): string {
+  const stat = statSync(service.path, { throwIfNoEntry: false });
+  return JSON.stringify([stat?.ino, stat?.mtimeMs, env]);
+}
+
+/** Milliseconds. */
+function idleOf({ idle, idleVariable }: ToolService, { env }: CallContext): number {
+  const wanted = Number(idleVariable && env[idleVariable]);
+  return Math.min(1000 * (wanted > 0 ? wanted : idle), longestTimer);
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
+}
+
+function once(action: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    action();
+  };
+}
