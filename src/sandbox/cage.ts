@@ -6,8 +6,8 @@ export interface Cage {
   readonly notice?: string;
   /** Whether a program gets this variable of the server's environment. */
   allows(variable: string): boolean;
-  /** @param memory as in `plainLaunch` */
-  launch(memory?: number): Launch;
+  /** @param options.memory as in `plainLaunch`; `outlives`: the program goes on when the server ends */
+  launch(options?: { memory?: number; outlives?: boolean }): Launch;
   /** After the call: undoes changes in protected places and explains what was denied. Sentences for the result, none = nothing to say. */
   after(output: string): Promise<string[]>;
 }

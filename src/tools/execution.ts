@@ -5,6 +5,7 @@ import type { Cage } from "../sandbox/cage.ts";
 import { callEnvironment } from "./environment.ts";
 import { programOf } from "./program.ts";
 import type { CallContext, Tool } from "./tool.ts";
+import { wishesOf } from "./wishes.ts";
 
 export interface Execution {
   argv: string[];
@@ -31,14 +32,17 @@ export function executionOf(
     cwd: ctx.cwd,
     env: callEnvironment(tool, args, ctx, callId, cage),
     stdin: JSON.stringify(args),
-    launch: launchOf(ctx, cage),
+    launch: launchOf(ctx, cage, wishesOf(tool, args).detach),
   };
 }
 
-/** How programs of a session become what they are, with the memory that its env allows them. */
-export function launchOf(ctx: CallContext, cage: Cage | undefined): Launch {
+/**
+ * How programs of a session become what they are, with the memory that its env allows them.
+ * @param outlives the program goes on when the server ends
+ */
+export function launchOf(ctx: CallContext, cage: Cage | undefined, outlives = false): Launch {
   const memory = memoryLimit(ctx.env);
-  return cage ? cage.launch(memory) : plainLaunch(memory);
+  return cage ? cage.launch({ memory, outlives }) : plainLaunch(memory);
 }
 
 /** OLLIE_TOOL_MEMORY in a session's env: MiB that each process of a tool may have. */
