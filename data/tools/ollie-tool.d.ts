@@ -30,6 +30,27 @@ declare module "ollie:tool" {
     name: string,
   ): Promise<{ description: string; documentation: string; schema: Record<string, unknown> } | undefined>;
 
+  /** The skills in the folders of OLLIE_SKILLS_PATH, sorted by name. Only where the sidecar says `"remote": false`. */
+  export function skills(): Promise<
+    {
+      name: string;
+      description: string;
+      file: string;
+      /** Its own folder; a single file has none. */
+      folder?: string;
+      /** What the file says behind its front matter. */
+      body: string;
+    }[]
+  >;
+
+  /** Between a tool and the program that its sidecar names as `service`. */
+  export const service: {
+    /** In the tool. Rejects with what the service's `answer` throws. */
+    ask<T>(request: unknown): Promise<T>;
+    /** In the service: from now on it is ready. `signal` is aborted when the call that asks has ended. */
+    serve<T>(answer: (request: T, signal: AbortSignal) => Promise<unknown>): Promise<void>;
+  };
+
   /** The session's own 9P tree (OLLIE_ADDR). Only where the sidecar says `"remote": false`. Paths begin at the root. */
   export const nine: {
     read(path: string): Promise<string>;

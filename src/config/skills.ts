@@ -1,4 +1,7 @@
-/** Skills: folders with a `SKILL.md` whose front matter says `name` and `description`, the public agent-skills format. */
+/**
+ * Skills: folders with a `SKILL.md` whose front matter says `name` and `description`, the public agent-skills format; or a single file
+ * `NAME.md` of the same kind.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -7,41 +10,55 @@ export interface Skill {
   name: string;
   description: string;
   file: string;
+  /** Its own folder, with what else belongs to it; a single file has none. */
+  folder?: string;
+  /** What the file says behind its front matter. */
+  body: string;
 }
+
+const frontMatter = /^\uFEFF?---\r?\n(.*?)\r?\n---[^\S\n]*(?:\n|$)/s;
 
 /** All skills of these folders, sorted; of two with one name the first folder's. One whose front matter is broken says so. */
 export function listSkills(folders: readonly string[]): Skill[] {
   const found = new Map<string, Skill>();
   for (const folder of folders)
     for (const entry of entries(folder)) {
-      const file = join(folder, entry, "SKILL.md");
-      const skill = readSkill(entry, file);
+      const skill = readSkill(folder, entry);
       if (skill && !found.has(skill.name)) found.set(skill.name, skill);
     }
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
+/** A README tells people about the folder. */
 function entries(folder: string): string[] {
   try {
-    return readdirSync(folder);
+    return readdirSync(folder).filter((name) => name !== "README.md");
   } catch {
     return []; // a folder of a search path need not exist
   }
 }
 
-function readSkill(entry: string, file: string): Skill | undefined {
-  let text: string;
+function readSkill(parent: string, entry: string): Skill | undefined {
+  const single = entry.endsWith(".md");
+  const file = single ? join(parent, entry) : join(parent, entry, "SKILL.md");
+  const ownName = entry.replace(/\.md$/, "");
+  const text = readOr(file);
+  if (text === undefined) return undefined;
+  const body = text.replace(frontMatter, "").trim();
+  const rest = { file, body, ...(!single && { folder: join(parent, entry) }) };
   try {
-    text = readFileSync(file, "utf8");
+    const { name, description } = (parse(frontMatter.exec(text)?.[1] ?? "") ?? {}) as Record<string, unknown>;
+    return { name: String(name ?? ownName), description: oneLine(String(description ?? "")), ...rest };
+  } catch (error) {
+    return { name: ownName, description: `${file}: ${oneLine((error as Error).message)}`, ...rest };
+  }
+}
+
+function readOr(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
   } catch {
     return undefined;
-  }
-  try {
-    const front = /^---\r?\n(.*?)\r?\n---/s.exec(text)?.[1] ?? "";
-    const { name, description } = (parse(front) ?? {}) as { name?: unknown; description?: unknown };
-    return { name: String(name ?? entry), description: oneLine(String(description ?? "")), file };
-  } catch (error) {
-    return { name: entry, description: `${file}: ${oneLine((error as Error).message)}`, file };
   }
 }
 

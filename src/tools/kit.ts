@@ -50,13 +50,29 @@ export const kit = {
     return createRegistry(variable("OLLIE_TOOLS_PATH")).get(name);
   },
 
+  async skills() {
+    const { listSkills } = await import("../config/skills.ts");
+    return listSkills(variable("OLLIE_SKILLS_PATH").split(":").filter(Boolean));
+  },
+
+  service: {
+    async ask<T>(request: unknown): Promise<T> {
+      const { askService } = await import("./service-talk.ts");
+      return (await askService(variable("OLLIE_SERVICE"), request)) as T;
+    },
+    async serve<T>(answer: (request: T, signal: AbortSignal) => Promise<unknown>): Promise<void> {
+      const { serveRequests } = await import("./service-talk.ts");
+      await serveRequests(variable("OLLIE_SERVICE"), (request, signal) => answer(request as T, signal));
+    },
+  },
+
   nine: {
     read: (path: string) => withTree((tree) => tree.readText(path)),
     write: (path: string, text: string) => withTree((tree) => tree.writeFile(path, text)),
   },
 } satisfies typeof import("ollie:tool");
 
-// The registry and the client are imported where they are needed: most tools need neither, and start faster without.
+// The registry, the client and the YAML parser are imported where they are needed: most tools need none of them, and start faster without.
 
 async function withTree<T>(work: (tree: import("../ninep/client.ts").Client) => Promise<T>): Promise<T> {
   const { dial } = await import("../ninep/dial.ts");
