@@ -6,7 +6,7 @@ import { end, type Member } from "./family.ts";
 import type { Launch } from "./launch.ts";
 import { pipe } from "./libc.ts";
 import { type Spawned, spawnProgram } from "./spawn.ts";
-import { OutputStream } from "./stream.ts";
+import { OutputStream, type TextFilter } from "./stream.ts";
 
 export interface RunOptions {
   /** argv[0] is a path; nothing is looked up and no shell interprets anything. */
@@ -19,12 +19,16 @@ export interface RunOptions {
   timeout: number;
   /** Called with what was printed as it comes, line by line, cleaned for display; never awaited. Falls silent after 60 KiB. */
   onOutput?: (text: string) => void;
+  /** Makes, for each of its two streams, what changes the cleaned text before anybody sees it; the file at `spill` holds what was printed. */
+  filter?: () => TextFilter;
   /** Aborted = end the group: TERM at once, KILL after 500 ms. */
   signal: AbortSignal;
   /** Where the whole output is kept, at most 10 MiB; made only when the result does not hold everything. stderr goes to `{spill}.err`. */
   spill: string;
   /** How the process becomes the program; unset = `plainLaunch()`. */
   launch?: Launch;
+  /** stdin stays open until the group is to be ended, or this process itself has ended: for a program that no signal of ours reaches. */
+  lifeline?: boolean;
 }
 
 export interface RunResult {
@@ -71,6 +75,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const limit = interruption(options);
   const ended = await Promise.race([exited, limit.reached]);
   limit.dispose();
+  letGo(child);
   if (ended === "exit") await within(drain, drained);
   const { ended: leftovers, left } = await end(family, grace);
   // Nobody we know holds the pipes any more; still, the end of file is waited for only as long as something comes.
@@ -82,11 +87,16 @@ export async function run(options: RunOptions): Promise<RunResult> {
   await drained;
   await within(drain, exited);
 
+  const { stderr: complaint, ...composed } = await compose(stdout, stderr);
+  const code = child.exitCode ?? undefined;
+  const failure =
+    composed.bytes === complaint.length ? options.launch?.failure?.({ code, stderr: complaint }) : undefined;
+  if (failure) throw failure;
   return {
-    code: child.exitCode ?? undefined,
+    code,
     signal: child.signalCode === null ? undefined : String(child.signalCode),
     ended,
-    ...(await compose(stdout, stderr)),
+    ...composed,
     wall: performance.now() - started,
     leftovers: describe(ended === "exit" ? leftovers : [], left),
   };
@@ -100,10 +110,11 @@ function start(options: RunOptions) {
     pipes.push(pipe(), pipe());
     spawned = spawnProgram({
       ...options,
-      stdin: input.length > 0 ? input : "ignore",
+      stdin: options.lifeline ? "pipe" : input.length > 0 ? input : "ignore",
       stdout: pipes[0]!.write,
       stderr: pipes[1]!.write,
     });
+    if (options.lifeline) feed(spawned.child, input);
   } catch (error) {
     for (const { read } of pipes) closeSync(read);
     throw error;
@@ -113,12 +124,24 @@ function start(options: RunOptions) {
   const [out, err] = pipes.map(({ read }) => read) as [number, number];
   const onText = live(options.onOutput);
   const stream = (fd: number, path: string) =>
-    new OutputStream(fd, { path, cap: diskLimit, limit: textLimit, onText });
+    new OutputStream(fd, { path, cap: diskLimit, limit: textLimit, onText, filter: options.filter?.() });
   return {
     ...spawned,
     stdout: stream(out, options.spill),
     stderr: stream(err, `${options.spill}.err`),
   };
+}
+
+/** A program need not read what it is given. */
+function feed({ stdin }: Bun.Subprocess, input: Uint8Array): void {
+  if (typeof stdin !== "object") return;
+  Promise.resolve(stdin.write(input)).catch(() => {});
+  Promise.resolve(stdin.flush()).catch(() => {});
+}
+
+/** Closes stdin, where it is still open. */
+function letGo({ stdin }: Bun.Subprocess): void {
+  if (typeof stdin === "object") Promise.resolve(stdin.end()).catch(() => {});
 }
 
 /** Resolves when the call is cancelled or its time is up. */
@@ -158,13 +181,13 @@ function live(onOutput: RunOptions["onOutput"]): (text: string) => void {
 async function compose(
   stdout: OutputStream,
   stderr: OutputStream,
-): Promise<Pick<RunResult, "text" | "bytes" | "spilled">> {
+): Promise<Pick<RunResult, "text" | "bytes" | "spilled"> & { stderr: string }> {
   const forStderr = Math.min(stderr.wanted, Math.max(stderrShare, textLimit - stdout.wanted));
   const out = await stdout.finish(textLimit - forStderr);
   const err = await stderr.finish(forStderr);
   const between = out.text && !out.text.endsWith("\n") ? "\n" : "";
   const text = err.text ? `${out.text}${between}[stderr]\n${err.text}` : out.text;
-  return { text, bytes: stdout.bytes + stderr.bytes, spilled: out.path ?? err.path };
+  return { text, stderr: err.text, bytes: stdout.bytes + stderr.bytes, spilled: out.path ?? err.path };
 }
 
 function describe(ended: Member[], left: Member[]): string | undefined {

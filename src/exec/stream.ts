@@ -10,6 +10,22 @@ const binaryProbe = 8192;
 /** Bytes after which others get their turn: a program that floods its pipe always has more to read at once. */
 const turn = 128 * 1024;
 
+/** Changes a text that comes in pieces. It may keep back what it cannot decide about yet. */
+export interface TextFilter {
+  push(text: string): string;
+  end(): string;
+}
+
+interface StreamOptions {
+  /** Where the whole is kept, up to `cap` bytes. */
+  path: string;
+  cap: number;
+  /** Bytes that the text of the result may hold. */
+  limit: number;
+  onText: (text: string) => void;
+  filter?: TextFilter;
+}
+
 export class OutputStream {
   /** Resolves at the end of file, or after `stop`. */
   readonly done: Promise<void>;
@@ -20,10 +36,10 @@ export class OutputStream {
   private readonly spill: Spill;
   private binary = false;
 
-  /** `fd` is the reading end of a pipe and is closed here. `limit`: bytes that `text` may hold. */
+  /** `fd` is the reading end of a pipe and is closed here. */
   constructor(
     fd: number,
-    private readonly options: { path: string; cap: number; limit: number; onText: (text: string) => void },
+    private readonly options: StreamOptions,
   ) {
     this.excerpt = new Excerpt(options.limit);
     this.spill = new Spill(options.path, options.cap);
@@ -80,15 +96,21 @@ export class OutputStream {
       unyielded = 0;
       await new Promise(setImmediate);
     }
-    this.show(this.cleaner.push(this.decoder.decode()) + this.cleaner.end());
+    this.clean(this.cleaner.push(this.decoder.decode()) + this.cleaner.end());
+    this.show(this.options.filter?.end() ?? "");
   }
 
   private take(chunk: Uint8Array): Promise<void> | undefined {
     if (!this.binary && this.bytes < binaryProbe)
       this.binary = chunk.subarray(0, binaryProbe - this.bytes).includes(0);
     const wait = this.spill.write(chunk);
-    if (!this.binary) this.show(this.cleaner.push(this.decoder.decode(chunk, { stream: true })));
+    if (!this.binary) this.clean(this.cleaner.push(this.decoder.decode(chunk, { stream: true })));
     return wait;
+  }
+
+  private clean(text: string): void {
+    const { filter } = this.options;
+    this.show(filter ? filter.push(text) : text);
   }
 
   private show(text: string): void {

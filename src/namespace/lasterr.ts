@@ -8,15 +8,20 @@ export class Refusals {
   readonly #ofUser = new Map<number | undefined, string>();
   readonly #ofSession = new WeakMap<LiveSession, string>();
 
-  constructor(private readonly session: (name: string) => LiveSession | undefined) {}
+  /** @param mask takes secrets out of a text: the server's, and those of the session with that name */
+  constructor(
+    private readonly session: (name: string) => LiveSession | undefined,
+    private readonly mask: (text: string, session: string | undefined) => string = (text) => text,
+  ) {}
 
   /** `path` is the path that was asked for, from the root. */
   note(peer: Peer, path: string, error: NineError): void {
     const names = path.split("/").filter((name) => name !== "");
-    const line = `${new Date().toISOString()} /${names.join("/")}: ${fullWords(error)}`.replaceAll("\n", " ");
-    this.#ofUser.set(peer.uid, line);
     const [top, name] = names;
     const session = (top === "session" || top === "s") && name ? this.session(name) : undefined;
+    const words = this.mask(`/${names.join("/")}: ${fullWords(error)}`, session?.name);
+    const line = `${new Date().toISOString()} ${words}`.replaceAll("\n", " ");
+    this.#ofUser.set(peer.uid, line);
     if (session) this.#ofSession.set(session, line);
   }
 

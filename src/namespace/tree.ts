@@ -13,6 +13,8 @@ export interface TreeOptions {
   spoolDir: string;
   /** Owner and group that Tstat tells of every file; left out: the user that the process runs as. */
   user?: string;
+  /** Takes secrets out of a text: the server's, and those of the session with that name. */
+  mask?(text: string, session: string | undefined): string;
 }
 
 export class Tree {
@@ -20,7 +22,7 @@ export class Tree {
   readonly #refusals: Refusals;
 
   constructor(runtime: Runtime, options: TreeOptions) {
-    this.#refusals = new Refusals((name) => runtime.session(name));
+    this.#refusals = new Refusals((name) => runtime.session(name), options.mask);
     this.root = new Root({
       runtime,
       spoolDir: options.spoolDir,

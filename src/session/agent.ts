@@ -109,7 +109,7 @@ export class Agent implements LiveAgent, ActorOwner {
   }
 
   get trace(): Trace {
-    this.#trace ??= new Trace();
+    this.#trace ??= new Trace(this.store.secrets);
     return this.#trace;
   }
 
@@ -122,7 +122,7 @@ export class Agent implements LiveAgent, ActorOwner {
   }
 
   snapshot(): string {
-    return this.#actor.snapshot();
+    return this.store.secrets.mask(this.#actor.snapshot());
   }
 
   // What it is told.
@@ -241,8 +241,8 @@ export class Agent implements LiveAgent, ActorOwner {
     return this.store.state.waiting;
   }
 
-  reply(): Promise<string> {
-    return this.store.reply();
+  async reply(): Promise<string> {
+    return this.store.secrets.mask(await this.store.reply());
   }
 
   offset(): number {
@@ -272,7 +272,8 @@ export class Agent implements LiveAgent, ActorOwner {
 
   async context(): Promise<string> {
     let lines = "";
-    for (const message of await this.store.history()) lines += `${JSON.stringify(message)}\n`;
+    for (const message of this.store.masked(await this.store.history()))
+      lines += `${JSON.stringify(message)}\n`;
     return lines;
   }
 

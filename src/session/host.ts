@@ -52,14 +52,15 @@ export class Host implements TurnHost {
       agent: name,
       cwd: profile.cwd(),
       env: Object.fromEntries(session.envMap()),
+      secrets: session.store.secrets,
       tmp: session.store.tmp,
       addr,
       toolsPath,
       memoryPath,
       skillsPath,
       cage: async () => undefined,
-    };
       services: session.services,
+    };
   }
 
   touch(...topics: Topic[]): void {

@@ -1,4 +1,5 @@
 /** A bounded ring of JSON lines: one for each transition of an agent's actors. */
+import { Secrets } from "../config/secrets.ts";
 import type { TextLog } from "../store/text-log.ts";
 
 /** Bytes kept, for as long as the agent lives: some fifteen turns. Older lines fall out, half of them at a time. */
@@ -18,12 +19,17 @@ export class Trace implements TextLog {
   #kept = 0;
   length = 0;
 
+  /** @param secrets what no line may hold */
+  constructor(private readonly secrets = new Secrets()) {}
+
   get start(): number {
     return this.length - this.#kept;
   }
 
   add(transition: Transition): void {
-    const line = Buffer.from(`${JSON.stringify({ time: new Date().toISOString(), ...transition })}\n`);
+    const line = Buffer.from(
+      this.secrets.mask(`${JSON.stringify({ time: new Date().toISOString(), ...transition })}\n`),
+    );
     if (this.#kept + line.length > capacity) this.#forget(capacity / 2);
     this.#makeRoom(this.#kept + line.length);
     line.copy(this.#bytes, this.#kept);

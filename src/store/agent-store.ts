@@ -2,6 +2,7 @@
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import type { Message } from "../backends/backend.ts";
+import type { Secrets } from "../config/secrets.ts";
 import { Fault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import { type AgentState, fold } from "./agent-state.ts";
@@ -14,6 +15,7 @@ import type { Journal } from "./journal.ts";
 import type { Place } from "./journal-lines.ts";
 import { openJournal } from "./journal-recovery.ts";
 import { LogFile } from "./log-file.ts";
+import { maskedMessage, maskedRecord } from "./masking.ts";
 import type { JournalRecord, NewRecord } from "./records.ts";
 
 export interface NewAgent {
@@ -28,6 +30,8 @@ export interface NewAgent {
 export interface AgentOwner {
   readonly agentsFolder: string;
   readonly cache: FdCache;
+  /** What neither the journal nor chat may hold. */
+  readonly secrets: Secrets;
   renameAgent(agent: AgentStore, name: string): Promise<void>;
   removeAgent(agent: AgentStore): Promise<void>;
 }
@@ -91,7 +95,7 @@ export class AgentStore {
   ): Promise<AgentStore> {
     const folder = new AgentFolder(owner, name);
     const { journal, state, lost, torn } = await openJournal(folder.file(journalFile), report);
-    const agent = new AgentStore(folder, journal, state, new ChatLog(folder.file(chatFile)));
+    const agent = new AgentStore(folder, journal, state, new ChatLog(folder.file(chatFile), owner.secrets));
     agent.#repairChat(report);
     agent.#closeInterrupted(report);
     const sentence = lost || (torn && agent.#chatKnowsMore() && lostEnd);
@@ -111,17 +115,27 @@ export class AgentStore {
     return this.#folder.path;
   }
 
+  /** What is secret in the agent's session. */
+  get secrets(): Secrets {
+    return this.#folder.owner.secrets;
+  }
+
+  /** Messages as a provider may get them. */
+  masked(messages: readonly Message[]): Message[] {
+    return messages.map((message) => maskedMessage(message, this.secrets));
+  }
+
   /** The fold of the journal. It changes in place with every `append`; nobody else writes it. */
   get state(): Readonly<AgentState> {
     return this.#state;
   }
 
   /**
-   * Adds a record to the journal (a plain write; see `sync`) and to `state`. Throws a Fault where the disk refuses (kind "full" on a
+   * Adds a record, its secrets masked, to the journal (a plain write; see `sync`) and to `state`. Throws a Fault where the disk refuses (kind "full" on a
    * full disk), and then neither has changed.
    */
   append(record: NewRecord & { at?: number }): void {
-    const { record: stamped, place } = this.#journal.append(record);
+    const { record: stamped, place } = this.#journal.append(maskedRecord(record, this.secrets));
     fold(this.#state, stamped, place);
   }
 
@@ -130,7 +144,7 @@ export class AgentStore {
    * Returns why it is not written yet.
    */
   appendOrOwe(record: NewRecord): Fault | undefined {
-    const { record: stamped, place, fault } = this.#journal.appendOrOwe(record);
+    const { record: stamped, place, fault } = this.#journal.appendOrOwe(maskedRecord(record, this.secrets));
     fold(this.#state, stamped, place);
     return fault;
   }

@@ -1,4 +1,5 @@
 /** The chat of an agent: an append-only text of blocks of which one is open at a time. */
+import { type Masker, Secrets } from "../config/secrets.ts";
 import { type Fault, toFault } from "../fault.ts";
 import { type Attrs, type BlockType, Content, openingLine, renderBlock } from "./blocks.ts";
 import type { LogFile } from "./log-file.ts";
@@ -21,6 +22,7 @@ export interface BlockHandle {
 
 interface Block {
   opening: string;
+  masker: Masker;
   content: Content;
   /** What was appended before it was the block's turn. */
   text: string;
@@ -32,6 +34,8 @@ interface Block {
  * Blocks are written in the order they were opened. While one is open, the others are kept in memory and follow when it closes.
  *
  * No write throws where the disk refuses: `fault` says so, what was not written waits, and the next write tries again.
+ *
+ * Secrets are masked in everything but what is written with `raw`.
  */
 export class ChatLog implements TextLog {
   /** The first one is open on disk. */
@@ -43,7 +47,10 @@ export class ChatLog implements TextLog {
   #lost = 0;
   #fault?: Fault;
 
-  constructor(readonly file: LogFile) {}
+  constructor(
+    readonly file: LogFile,
+    private readonly secrets = new Secrets(),
+  ) {}
 
   /** Bytes on disk. */
   get length(): number {
@@ -61,12 +68,12 @@ export class ChatLog implements TextLog {
 
   /** A whole block; one write(2) when it is its turn. */
   block(type: BlockType, attrs: Attrs, text: string): void {
-    this.#enqueue(newBlock(type, attrs, text, true));
+    this.#enqueue(this.#block(type, attrs, this.secrets.mask(text), true));
   }
 
   /** A block that is written as its text comes. Until it is closed, nothing that was opened after it is seen. */
   open(type: BlockType, attrs: Attrs): BlockHandle {
-    const block = newBlock(type, attrs, "", false);
+    const block = this.#block(type, attrs, "", false);
     this.#enqueue(block);
     return { append: (text) => this.#append(block, text), close: () => this.#close(block) };
   }
@@ -94,19 +101,29 @@ export class ChatLog implements TextLog {
     return this.file.sync();
   }
 
+  #block(type: BlockType, attrs: Attrs, text: string, closed: boolean): Block {
+    const masked = Object.entries(attrs).map(([key, value]) => [key, this.secrets.mask(value)]);
+    const opening = openingLine(type, Object.fromEntries(masked));
+    return { opening, masker: this.secrets.stream(), content: new Content(), text, begun: false, closed };
+  }
+
   #enqueue(block: Block): void {
     this.#blocks.push(block);
     if (this.#blocks.length === 1) this.#advance();
   }
 
   #append(block: Block, text: string): void {
-    if (block.closed) return;
+    if (!block.closed) this.#add(block, block.masker.push(text));
+  }
+
+  #add(block: Block, text: string): void {
     if (block.begun) this.#content(block, text);
     else block.text += text;
   }
 
   #close(block: Block): void {
     if (block.closed) return;
+    this.#add(block, block.masker.end());
     block.closed = true;
     if (!block.begun) return;
     this.#write(Buffer.from(block.content.end()));
@@ -186,8 +203,4 @@ export class ChatLog implements TextLog {
     }
     return bytes.subarray(this.file.length - before);
   }
-}
-
-function newBlock(type: BlockType, attrs: Attrs, text: string, closed: boolean): Block {
-  return { opening: openingLine(type, attrs), content: new Content(), text, begun: false, closed };
 }

@@ -1,6 +1,7 @@
 /** What survives of one session: its settings, its plan and its agents, all in one folder. */
 import { linkSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { Secrets } from "../config/secrets.ts";
 import { toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import { type AgentOwner, AgentStore, type NewAgent } from "./agent-store.ts";
@@ -17,6 +18,8 @@ export interface SessionOwner {
   readonly tmpFolder: string;
   readonly cache: FdCache;
   readonly leftovers: Leftovers;
+  /** What is secret in every session. */
+  readonly secrets: Secrets;
   /** A session has another name now, or (undefined) has been removed. */
   moved(from: string, to: string | undefined): void;
 }
@@ -28,6 +31,8 @@ const planFile = "plan";
 const nothing = new Uint8Array(0);
 
 export class SessionStore implements AgentOwner {
+  /** The server's, and those of the session's own environment. */
+  readonly secrets: Secrets;
   #name: string;
   #json: SessionJson;
   #agents: AgentStore[] = [];
@@ -43,6 +48,8 @@ export class SessionStore implements AgentOwner {
   ) {
     this.#name = name;
     this.#json = json;
+    this.secrets = new Secrets(owner.secrets);
+    this.secrets.learnSession(json.env);
   }
 
   /** Fills an empty folder with a new session's files, on disk when it resolves. */
@@ -122,6 +129,7 @@ export class SessionStore implements AgentOwner {
     return this.#changes.run(async () => {
       const json = structuredClone(this.#json);
       change(json);
+      this.secrets.learnSession(json.env);
       await this.#save(json);
     });
   }

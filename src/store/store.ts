@@ -12,6 +12,7 @@
  */
 import { chmodSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { Secrets } from "../config/secrets.ts";
 import { Fault, toFault } from "../fault.ts";
 import type { NewAgent } from "./agent-store.ts";
 import { folderMode, syncFolder } from "./disk.ts";
@@ -40,6 +41,7 @@ export class Store implements SessionOwner {
   private constructor(
     readonly folder: string,
     lock: StateLock,
+    readonly secrets: Secrets,
   ) {
     this.#lock = lock;
     this.leftovers = new Leftovers(folder);
@@ -49,7 +51,7 @@ export class Store implements SessionOwner {
    * Opens the state folder (made for the owner alone where it does not exist) and locks it. Throws a Fault of kind "busy" that names
    * the pid of a server that uses it already. `report`: what an earlier crash had left and what lies there that is no session.
    */
-  static async open(stateDir: string): Promise<{ store: Store; report: string[] }> {
+  static async open(stateDir: string, secrets = new Secrets()): Promise<{ store: Store; report: string[] }> {
     let lock: StateLock | undefined;
     try {
       const sessions = join(stateDir, "sessions");
@@ -57,7 +59,7 @@ export class Store implements SessionOwner {
       chmodSync(sessions, folderMode);
       await syncFolder(stateDir);
       lock = StateLock.acquire(stateDir);
-      const store = new Store(stateDir, lock);
+      const store = new Store(stateDir, lock, secrets);
       const strangers = store.#entries().filter((entry) => !entry.isDirectory());
       return {
         store,

@@ -7,7 +7,8 @@ import type { Cage } from "../sandbox/cage.ts";
 import { temporaryFolder } from "./environment.ts";
 import { executionOf } from "./execution.ts";
 import type { Lease } from "./service.ts";
-import type { CallContext, CallOutcome, Prepared, Tool } from "./tool.ts";
+import { asRoot } from "./sudo.ts";
+import type { Approval, CallContext, CallOutcome, Prepared, Tool } from "./tool.ts";
 import { understands, wishesOf } from "./wishes.ts";
 
 /** Characters of the arguments that are shown when they had to be repaired. */
@@ -31,32 +32,36 @@ export async function callTool(
 ): Promise<CallOutcome> {
   if (!prepared.ok) return refused(prepared.text);
   const { tool, args, repaired } = prepared;
-  const missing = notYet(tool);
-  if (missing) return refused(missing);
   const wishes = wishesOf(tool, args);
+  const { approval } = ctx;
+  if (wishes.elevated && !approval)
+    return refused(`${tool.name} was not run: it needs the user's permission, and nobody has been asked for it.`);
   let lease: Lease | undefined;
+  let root: ReturnType<typeof asRoot> | undefined;
   try {
     checkFolder(ctx.cwd);
     mkdirSync(temporaryFolder(ctx), { recursive: true, mode: 0o700 });
-    const cage = await ctx.cage();
+    const cage = approval ? undefined : await ctx.cage();
     lease = await leaseOf(tool, ctx, cage, signal);
     const execution = executionOf(tool, args, ctx, callId, cage);
     if (lease) execution.env.OLLIE_SERVICE = lease.socket;
+    if (wishes.sudo) root = asRoot(execution, approval!.sudo!);
     const result = await run({
-      ...execution,
+      ...(root ?? execution),
       timeout: wishes.timeout * 1000,
+      filter: () => ctx.secrets.stream(),
       onOutput,
       signal,
       spill: join(ctx.tmp, "output", `${fileName(ctx.agent)}.${fileName(callId)}.txt`),
     });
     const note = repaired
-      ? `[arguments repaired: ${repaired}; ran with ${shorten(JSON.stringify(args))}]\n`
+      ? `[arguments repaired: ${repaired}; ran with ${shorten(ctx.secrets.mask(JSON.stringify(args)))}]\n`
       : "";
     const output = result.text.replace(/\n$/, "") || "(no output)";
     const remarks = (await cage?.after(result.text)) ?? [];
-    const closing = [lease?.note ?? "", ...remarks, status(result, wishes.timeout, tool, cage)]
+    const closing = [lease?.note ?? "", ...remarks, status(result, wishes.timeout, tool, confinement(cage, approval))]
       .filter((line) => line !== "")
-      .map((line) => `[${line}]`)
+      .map((line) => `[${ctx.secrets.mask(line)}]`)
       .join("\n");
     return {
       ...verdict(result),
@@ -65,12 +70,12 @@ export async function callTool(
     };
   } catch (error) {
     return refused(`${tool.name} could not be started: ${toFault(error).message}`);
-  }
   } finally {
+    root?.forget();
     lease?.release();
+  }
 }
 
-/** Agents of a session share the folder, and some providers begin to count calls anew with each conversation. */
 async function leaseOf(
   { service }: Tool,
   ctx: CallContext,
@@ -82,6 +87,7 @@ async function leaseOf(
   return ctx.services.acquire(service, ctx, cage, signal);
 }
 
+/** Agents of a session share the folder, and some providers begin to count calls anew with each conversation. */
 function fileName(text: string): string {
   return text.replace(/[^\w.-]/g, "_").slice(0, 100);
 }
@@ -90,9 +96,10 @@ function refused(text: string): CallOutcome {
   return { ok: false, how: "refused", text };
 }
 
-function notYet(tool: Tool): string | undefined {
-  if (!tool.elevated && !tool.sudo) return undefined;
-  return `${tool.name} was not run: it needs ${tool.sudo ? "sudo" : "elevation"}, and this version of ollie has no way to ask for it.`;
+/** How far the program was confined, as the status line says it; undefined: as far as the policy wants. */
+function confinement(cage: Cage | undefined, approval: Approval | undefined): string | undefined {
+  if (approval) return `elevated: allowed by the user (${approval.scope})${approval.sudo ? ", as root" : ""}`;
+  return cage ? cage.notice : "unsandboxed";
 }
 
 function checkFolder(cwd: string): void {
@@ -111,8 +118,8 @@ function verdict({ ended, code }: RunResult): Pick<CallOutcome, "ok" | "how"> {
 }
 
 /** One line: chat shows what a tool prints as it comes, and of the result then only this. */
-function status(result: RunResult, limit: number, tool: Tool, cage: Cage | undefined): string {
-  const parts = [ending(result, limit, tool), result.leftovers, cage ? cage.notice : "unsandboxed"];
+function status(result: RunResult, limit: number, tool: Tool, confined: string | undefined): string {
+  const parts = [ending(result, limit, tool), result.leftovers, confined];
   return parts.filter((part) => part).join(", ");
 }
 

@@ -1,10 +1,11 @@
 /** What a tool is: its sidecar, parsed and with this host's variant laid over it. */
 import type { ToolSpec } from "../backends/backend.ts";
+import type { Secrets } from "../config/secrets.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import type { Execution } from "./execution.ts";
-
 import type { ServicePool } from "./service.ts";
 import type { SudoAccess } from "./sudo.ts";
+
 export type Concurrency = "read" | "write" | "exclusive";
 
 export interface Tool {
@@ -24,7 +25,6 @@ export interface Tool {
   /** Seconds. */
   timeout: number;
   remote: boolean;
-}
   /** A program that has to run beside its calls. */
   service?: ToolService;
 }
@@ -36,6 +36,7 @@ export interface ToolService {
   idle: number;
   /** Name of a variable of the session's env that holds another number. */
   idleVariable?: string;
+}
 
 /** Starts a call's program as a background job of the session; see `src/session/jobs.ts`. */
 export interface JobStarter {
@@ -52,6 +53,13 @@ export interface JobRequest {
   notify: boolean;
 }
 
+/** What the user has said to a call that wants out of the sandbox; see `src/elevate`. */
+export interface Approval {
+  scope: "once" | "session";
+  /** For a tool that runs as root. */
+  sudo?: SudoAccess;
+}
+
 /** Where a call runs and for whom. */
 export interface CallContext {
   session: string;
@@ -59,6 +67,8 @@ export interface CallContext {
   cwd: string;
   /** The session's env file. */
   env: Record<string, string>;
+  /** What no result may hold. */
+  secrets: Secrets;
   /** The session's private folder for TMPDIR and kept outputs. */
   tmp: string;
   /** Dial string for OLLIE_ADDR. */
@@ -68,7 +78,11 @@ export interface CallContext {
   skillsPath: string;
   /** What confines its programs. Rejects with a Fault where that is not possible here and nobody has said to do without. */
   cage(): Promise<Cage | undefined>;
+  /** Of this one call; without it one that needs it does not run. */
+  approval?: Approval;
   jobs?: JobStarter;
+  /** Where services of its tools run; without it tools that need one are refused. */
+  services?: ServicePool;
 }
 
 export interface CallOutcome {
@@ -81,8 +95,6 @@ export interface CallOutcome {
 }
 
 /** A call whose arguments have been read, repaired where that is unambiguous, and checked against the schema. */
-  /** Where services of its tools run; without it tools that need one are refused. */
-  services?: ServicePool;
 export type Prepared =
   | { ok: true; tool: Tool; args: Record<string, unknown>; repaired?: string }
   | { ok: false; text: string };

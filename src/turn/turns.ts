@@ -69,10 +69,10 @@ export class Turns implements AgentWork {
       const { backend, model, params, agent } = this.host.settings();
       const provider = services.backend(backend);
       const tools = turn.last ? [] : this.host.loadedTools().map((tool) => services.registry.spec(tool));
-      const system = await this.host.systemPrompt();
+      const system = store.secrets.mask(await this.host.systemPrompt());
       signal.throwIfAborted();
       services.counters.requests++;
-      const request = { model, system, messages: turn.messages, tools, params };
+      const request = { model, system, messages: store.masked(turn.messages), tools, params };
       const stream = provider.stream({ ...request, agent: { name: this.host.name, config: agent } }, signal);
       const account = (usage: Usage) => this.#account(usage, backend, model);
       const { calls, end } = await receive(stream, turn.answer, signal, account);

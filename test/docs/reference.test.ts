@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadAgent } from "../../src/config/agents.ts";
 import { renderPrompt } from "../../src/config/prompt.ts";
+import { Secrets } from "../../src/config/secrets.ts";
 import { unattended } from "../../src/exec/env.ts";
 import { blockTypes } from "../../src/store/blocks.ts";
 import { callEnvironment } from "../../src/tools/environment.ts";
@@ -92,6 +93,7 @@ describe("doc/WRITING_TOOLS.md", () => {
       agent: "a",
       cwd: "/",
       env: {},
+      secrets: new Secrets(),
       tmp: "/t",
       addr: "unix!/a",
       toolsPath: "/tools",

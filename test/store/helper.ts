@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Message } from "../../src/backends/backend.ts";
+import { Secrets } from "../../src/config/secrets.ts";
 import type { AgentState } from "../../src/store/agent-state.ts";
 import { AgentStore, type NewAgent } from "../../src/store/agent-store.ts";
 import { FdCache } from "../../src/store/fd-cache.ts";
@@ -17,6 +18,7 @@ export function folder(): string {
 /** Agents in a folder of their own, without a session around them. */
 export class Agents {
   readonly cache: FdCache;
+  readonly secrets = new Secrets();
 
   constructor(
     readonly agentsFolder = folder(),

@@ -2,6 +2,7 @@ import { setDefaultTimeout } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Secrets } from "../../src/config/secrets.ts";
 import { callTool } from "../../src/tools/dispatch.ts";
 import { prepare } from "../../src/tools/prepare.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
@@ -65,6 +66,7 @@ export class Workshop {
       agent: "a",
       cwd: this.cwd,
       env: {},
+      secrets: new Secrets(),
       tmp: join(this.dir, "tmp"),
       addr: "",
       cage: async () => undefined,

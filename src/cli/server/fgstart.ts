@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import { provideData } from "../../config/provide.ts";
+import { Secrets } from "../../config/secrets.ts";
 import { build } from "../../config/version.ts";
 import { seal } from "../../exec/seal.ts";
 import { toFault } from "../../fault.ts";
@@ -27,7 +28,9 @@ export const fgstart = command({
     const ended = untilTold();
     seal();
     const before = configFor(values);
-    const log = makeLog(logLevel(before, values));
+    const secrets = new Secrets();
+    secrets.learnConfig(before.environment);
+    const log = makeLog(logLevel(before, values), secrets);
     surviveMistakes(log);
     const missing = install(before, log);
     const config = configFor(values);
@@ -36,7 +39,7 @@ export const fgstart = command({
     let serving: Serving | undefined;
     // From now on, since it ends a process that does not listen to it.
     process.on("SIGHUP", () => serving && reload(serving, log));
-    serving = await serve({ config, readConfig: () => configFor(values), listen, log });
+    serving = await serve({ config, readConfig: () => configFor(values), listen, log, secrets });
     const { state } = config.paths;
     const damage = few([...missing, ...serving.damage]);
     tell(state, { pid: process.pid, addresses: listen, arguments: asArguments(values), damage }, log);

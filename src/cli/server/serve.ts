@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
+import type { Secrets } from "../../config/secrets.ts";
 import { sweepStale } from "../../exec/family.ts";
 import { Fault } from "../../fault.ts";
 import { Tree } from "../../namespace/tree.ts";
@@ -20,6 +21,8 @@ export interface ServeOptions {
   /** Dial strings; the first one is what tools get as `OLLIE_ADDR`. */
   listen: string[];
   log: Logger;
+  /** Knows those of the configuration; learns those of later ones. */
+  secrets: Secrets;
 }
 
 export interface Serving {
@@ -35,17 +38,25 @@ export interface Serving {
 const closeLimit = 3000;
 
 /** @throws Fault: the state folder or a socket is in use (says by whom), an address is wrong, a folder cannot be used */
-export async function serve({ config, readConfig, listen, log }: ServeOptions): Promise<Serving> {
+export async function serve({ config, readConfig, listen, log, secrets }: ServeOptions): Promise<Serving> {
   for (const address of listen) requireUnix(address);
-  const { store, report } = await Store.open(config.paths.state);
+  const { store, report } = await Store.open(config.paths.state, secrets);
   const swept = sweepStale();
   if (swept > 0) report.push(`${swept} processes of tools had outlived their server and were ended`);
   try {
     const shared = new Shared(config, listen[0]!, log);
-    const reports: Reports = { ...shared.reports(), ninep: () => requests(server) };
+    const told = shared.reports();
+    const reports: Reports = {
+      ...told,
+      // Providers quote what they refuse.
+      backends: (ask) => secrets.mask(told.backends(ask)),
+      ninep: () => requests(server),
+    };
     const runtime = new Runtime(store, shared, reports);
     for (const sentence of [...report, ...(await runtime.restore())]) log.warn(sentence);
-    const tree = new Tree(runtime, { spoolDir: join(store.folder, "spool") });
+    const mask = (text: string, session: string | undefined) =>
+      (runtime.session(session ?? "")?.store.secrets ?? secrets).mask(text);
+    const tree = new Tree(runtime, { spoolDir: join(store.folder, "spool"), mask });
     const server = new Server(tree.root, {
       onRefused: tree.onRefused,
       onBadFrame: (peer, error) => log.warn({ pid: peer.pid, err: error }, "bad frame"),
@@ -60,7 +71,11 @@ export async function serve({ config, readConfig, listen, log }: ServeOptions): 
     }
     return {
       damage: runtime.damage,
-      reload: () => shared.reload(readConfig()),
+      reload() {
+        const next = readConfig();
+        secrets.learnConfig(next.environment);
+        shared.reload(next);
+      },
       async close() {
         for (const listener of listeners) listener.stop();
         await runtime.close(closeLimit);
