@@ -43,16 +43,20 @@ export class ServicePool {
     cage: Cage | undefined,
     signal: AbortSignal,
   ): Promise<Lease> {
-    const env = sessionEnvironment(ctx, cage);
-    const run = this.#find(service, ctx, env) ?? this.#start(service, ctx, env, cage);
-    run.enter();
     try {
-      await Promise.race([run.started, aborted(signal)]);
+      const env = sessionEnvironment(ctx, cage);
+      const run = this.#find(service, ctx, env) ?? this.#start(service, ctx, env, cage);
+      const release = run.enter();
+      await Promise.race([run.started, aborted(signal)]).catch((error) => {
+        release();
+        throw error;
+      });
+      return { socket: run.socket, note: run.takeNote(), release };
     } catch (error) {
-      run.leave();
-      throw toFault(error, `its service ${basename(service.path)} could not be started`);
+      const { kind, message } = toFault(error);
+      const name = basename(service.path);
+      throw new Fault(kind, `its service ${name} could not be started: ${message}`, { cause: error });
     }
-    return { socket: run.socket, note: run.takeNote(), release: once(() => run.leave()) };
   }
 
   /** Ends all of them and starts none any more. */
@@ -161,12 +165,18 @@ class Run {
     return note;
   }
 
-  enter(): void {
+  /** Returns how to leave; only the first time counts. */
+  enter(): () => void {
     clearTimeout(this.#timer);
     this.#uses++;
+    let inside = true;
+    return () => {
+      if (inside) this.#leave();
+      inside = false;
+    };
   }
 
-  leave(): void {
+  #leave(): void {
     this.#uses--;
     if (this.#uses > 0) return;
     if (this.#retired) void this.stop();
@@ -216,13 +226,4 @@ function aborted(signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   signal.addEventListener("abort", () => resolve(), { once: true });
   return promise;
-}
-
-function once(action: () => void): () => void {
-  let done = false;
-  return () => {
-    if (done) return;
-    done = true;
-    action();
-  };
 }
