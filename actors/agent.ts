@@ -67,6 +67,7 @@ export type AgentEvent =
   | { type: "RESUME" }
   | { type: "STOP" }
   | { type: "KILL" }
+  | { type: "CALL.APPROVING"; id: string }
   | { type: "CALL.RUNNING"; id: string }
   | { type: "CALL.SETTLED"; id: string; outcome: CallOutcome };
 
@@ -114,6 +115,9 @@ export const agentMachine = setup({
       for (const { id, name, work } of starting)
         enqueue.spawnChild("toolcall", { id: callActor(id), input: { id, name, work } });
     }),
+    "call asks": assign(({ context, event }) =>
+      event.type === "CALL.APPROVING" ? { calls: withStatus(context.calls, event.id, "approving") } : {},
+    ),
     "call runs": assign(({ context, event }) =>
       event.type === "CALL.RUNNING" ? { calls: withStatus(context.calls, event.id, "running") } : {},
     ),
@@ -125,7 +129,7 @@ export const agentMachine = setup({
     }),
     "stop calls": enqueueActions(({ context, enqueue }) => {
       for (const call of context.calls)
-        if (call.status === "queued" || call.status === "running")
+        if (call.status !== "waiting" && call.status !== "settled")
           enqueue.sendTo(callActor(call.id), { type: "STOP" });
     }),
   },
@@ -207,6 +211,7 @@ export const agentMachine = setup({
     calling: {
       entry: "start calls",
       on: {
+        "CALL.APPROVING": { actions: "call asks" },
         "CALL.RUNNING": { actions: "call runs" },
         "CALL.SETTLED": { actions: ["call settled", "start calls"] },
         STOP: { target: "stopping", actions: { type: "end as", params: { how: "stopped" } } },
@@ -222,6 +227,7 @@ export const agentMachine = setup({
     stopping: {
       entry: "stop calls",
       on: {
+        "CALL.APPROVING": { actions: "call asks" },
         "CALL.RUNNING": { actions: "call runs" },
         "CALL.SETTLED": { actions: "call settled" },
       },

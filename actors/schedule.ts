@@ -3,7 +3,7 @@ import type { Concurrency } from "../src/tools/tool.ts";
 
 export interface Scheduled {
   concurrency: Concurrency;
-  status: "waiting" | "queued" | "running" | "settled";
+  status: "waiting" | "queued" | "approving" | "running" | "settled";
 }
 
 /** Calls of one answer that run side by side at most: each is a process, and a model may ask for any number. */
@@ -15,7 +15,7 @@ const atOnce = 32;
  */
 export function startable<C extends Scheduled>(calls: readonly C[]): C[] {
   const found: C[] = [];
-  let running = calls.filter(({ status }) => status === "queued" || status === "running").length;
+  let running = calls.filter(({ status }) => status !== "waiting" && status !== "settled").length;
   for (const call of calls) {
     if (call.status === "settled") continue;
     if (call.concurrency === "read") {

@@ -1,8 +1,9 @@
 /**
- * One tool call: queued → running → done | failed | cancelled | timedOut | refused.
+ * One tool call: queued → (approving →) executing → done | failed | cancelled | timedOut | refused.
  *
- * `admit` waits until the call may run (an exclusive call is alone in its session); `execute` runs it and answers STOP by ending
- * the process group, so that what was printed so far still becomes the result.
+ * `admit` waits until the call may run (an exclusive call is alone in its session) and says whether somebody has to allow it first;
+ * `approve` asks, and gives an outcome where the answer is no; `execute` runs it and answers STOP by ending the process group, so that
+ * what was printed so far still becomes the result.
  */
 import {
   assign,
@@ -34,10 +35,17 @@ export const toolcallMachine = setup({
     events: {} as { type: "STOP" } | { type: "EXECUTED"; outcome: CallOutcome },
   },
   actors: {
-    admit: fromPromise<void, { work: unknown }>(() => Promise.reject(new Error("admit is not provided"))),
+    admit: fromPromise<boolean, { work: unknown }>(() => Promise.reject(new Error("admit is not provided"))),
+    approve: fromPromise<CallOutcome | undefined, { work: unknown }>(() =>
+      Promise.reject(new Error("approve is not provided")),
+    ),
     execute: fromCallback(() => {}) as CallbackActorLogic<ExecutionEvent, { work: unknown }>,
   },
   actions: {
+    "tell parent: approving": sendParent(({ context }: { context: ToolcallInput }) => ({
+      type: "CALL.APPROVING",
+      id: context.id,
+    })),
     "tell parent: running": sendParent(({ context }: { context: ToolcallInput }) => ({
       type: "CALL.RUNNING",
       id: context.id,
@@ -50,6 +58,7 @@ export const toolcallMachine = setup({
       }),
     ),
     "keep outcome": assign(({ event }) => (event.type === "EXECUTED" ? { outcome: event.outcome } : {})),
+    "outcome: denied": assign((_, outcome: CallOutcome) => ({ outcome })),
     "outcome: never ran": assign({
       outcome: { ok: false, how: "cancelled", text: "Cancelled by the user before it ran." },
     }),
@@ -65,6 +74,8 @@ export const toolcallMachine = setup({
     }),
   },
   guards: {
+    "must be allowed": (_, approval: boolean) => approval,
+    "was denied": (_, outcome: CallOutcome | undefined) => outcome !== undefined,
     "ended as": ({ event }, how: CallOutcome["how"]) =>
       event.type === "EXECUTED" && event.outcome.how === how,
   },
@@ -78,7 +89,33 @@ export const toolcallMachine = setup({
       invoke: {
         src: "admit",
         input: ({ context }) => ({ work: context.work }),
-        onDone: "executing",
+        onDone: [
+          {
+            guard: { type: "must be allowed", params: ({ event }) => event.output },
+            target: "approving",
+          },
+          { target: "executing" },
+        ],
+        onError: { target: "failed", actions: "outcome: not admitted" },
+      },
+      on: { STOP: { target: "cancelled", actions: "outcome: never ran" } },
+    },
+    approving: {
+      entry: "tell parent: approving",
+      invoke: {
+        src: "approve",
+        input: ({ context }) => ({ work: context.work }),
+        onDone: [
+          {
+            guard: {
+              type: "was denied",
+              params: ({ event }: { event: { output: CallOutcome | undefined } }) => event.output,
+            },
+            target: "refused",
+            actions: { type: "outcome: denied", params: ({ event }) => event.output! },
+          },
+          { target: "executing" },
+        ],
         onError: { target: "failed", actions: "outcome: not admitted" },
       },
       on: { STOP: { target: "cancelled", actions: "outcome: never ran" } },

@@ -4,17 +4,25 @@ import type { agentMachine } from "./agent.ts";
 
 type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
-/** The content of `state`: `idle`, `thinking`, `calling: a, b` (running calls in call order, each name once), `limitretry: TIME`. */
+/**
+ * The content of `state`: `idle`, `thinking`, `approving: a` (calls that wait to be allowed), `calling: a, b` (running calls), both in
+ * call order and each name once, `limitretry: TIME`. What waits for a person is said first.
+ */
 export function stateLine(snapshot: AgentSnapshot): string {
   const { calls, retryAt } = snapshot.context;
   if (snapshot.matches("idle") || snapshot.matches("dead")) return "idle";
   if (snapshot.matches("limitretry")) return `limitretry: ${new Date(retryAt ?? 0).toISOString()}`;
   if (snapshot.matches("calling") || snapshot.matches("stopping")) {
-    const running = calls.filter((call) => call.status === "running");
-    const shown = running.length > 0 ? running : calls.filter((call) => call.status === "queued");
-    if (shown.length > 0) return `calling: ${[...new Set(shown.map((call) => word(call.name)))].join(", ")}`;
+    for (const status of ["approving", "running", "queued"] as const) {
+      const shown = calls.filter((call) => call.status === status);
+      if (shown.length > 0) return `${status === "approving" ? status : "calling"}: ${names(shown)}`;
+    }
   }
   return "thinking";
+}
+
+function names(calls: readonly { name: string }[]): string {
+  return [...new Set(calls.map((call) => word(call.name)))].join(", ");
 }
 
 /** A tool's name as the model wrote it, which may be anything, as one word of a line. */

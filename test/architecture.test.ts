@@ -12,7 +12,7 @@ const floors = [
   ["namespace"],
   ["session"],
   ["turn"],
-  ["actors"],
+  ["elevate", "actors"],
   ["tools", "store"],
   ["sandbox"],
   ["backends"],

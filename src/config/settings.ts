@@ -39,7 +39,8 @@ const variables = z.object({
   OLLIE_SKILLS_PATH: text,
   OLLIE_STATE_PATH: text,
   OLLIE_TRANSCRIPTS_PATH: text,
-  OLLIE_ELEVATE_SOCKET: text,
+  OLLIE_ELEVATE_SOCKET: z.string().startsWith("/", "must be an absolute path").optional(),
+  OLLIE_ELEVATE_TIMEOUT: seconds.default(300),
   OLLIE_ADDR: text,
   OLLIE_SSH: text,
   OLLIE_SCRIPT_SCENARIO: text,
@@ -59,13 +60,15 @@ const variables = z.object({
 const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP|EXEC)$/;
 /** Known so that one env file serves this version and the next, but what reads them is not built in yet. */
 const forLater =
-  /^OLLIE_((COMPLETE|ROUTE)_(BACKEND|MODEL)|(ANTHROPIC|GEMINI)_(URL|KEY)|(COPILOT|KIRO)_TOKEN|ELEVATE_SOCKET|SSH|MAX_SESSION_COST)$/;
+  /^OLLIE_((COMPLETE|ROUTE)_(BACKEND|MODEL)|(ANTHROPIC|GEMINI)_(URL|KEY)|(COPILOT|KIRO)_TOKEN|SSH|MAX_SESSION_COST)$/;
 /** Backends whose variables are known even while they are not enabled. */
 const shippedBackends = ["ollama", "openai", "anthropic", "gemini", "copilot", "kiro", "script"];
 
 export interface Settings {
   model?: string;
   logLevel: LogLevel;
+  /** Seconds that a call waits to be allowed; 0 = no limit. */
+  elevateTimeout: number;
 }
 
 /**
@@ -83,8 +86,8 @@ export function parseSettings(environment: Environment): Settings {
     const checked = labelled(key) === "URL" ? url.safeParse(value) : undefined;
     if (checked?.success === false) throw new Fault("invalid", `${key}: ${checked.error.issues[0]!.message}`);
   }
-  const { OLLIE_MODEL, OLLIE_LOG } = parsed.data;
-  return { model: OLLIE_MODEL, logLevel: OLLIE_LOG };
+  const { OLLIE_MODEL, OLLIE_LOG, OLLIE_ELEVATE_TIMEOUT } = parsed.data;
+  return { model: OLLIE_MODEL, logLevel: OLLIE_LOG, elevateTimeout: OLLIE_ELEVATE_TIMEOUT };
 }
 
 /** `URL` or `KEY` for the variables of a backend or label. */

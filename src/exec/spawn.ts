@@ -15,7 +15,7 @@ export interface SpawnOptions {
   env: Record<string, string>;
   /** How the process becomes the program; unset = `plainLaunch()`. */
   launch?: Launch;
-  stdin: Uint8Array | "ignore";
+  stdin: Uint8Array | "ignore" | "pipe";
   /** Descriptors, which stay the caller's. */
   stdout: number;
   stderr: number;

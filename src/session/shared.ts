@@ -1,4 +1,5 @@
 /** What all sessions of a server share, as the present configuration has it; `reload` puts another one in its place. */
+import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Backend } from "../backends/backend.ts";
@@ -8,6 +9,9 @@ import { type AgentConfig, listAgents, loadAgent } from "../config/agents.ts";
 import type { Config } from "../config/config.ts";
 import { listSkills } from "../config/skills.ts";
 import { build } from "../config/version.ts";
+import { Approvals } from "../elevate/approvals.ts";
+import { Elevation } from "../elevate/elevation.ts";
+import { elevateSocket } from "../elevate/socket.ts";
 import { createRegistry } from "../tools/registry.ts";
 import type { ToolRegistry } from "../tools/tool.ts";
 import { qidBlock } from "./live.ts";
@@ -22,6 +26,7 @@ export class Shared implements Services {
   readonly counters = new Counters();
   readonly cwd = process.cwd();
   readonly retryDelay = retryDelay;
+  readonly elevation: Elevation;
   #config: Config;
   #backends: BackendRegistry;
   #tools: ToolRegistry;
@@ -37,6 +42,12 @@ export class Shared implements Services {
     this.#config = config;
     this.#backends = backendsOf(config);
     this.#tools = toolsOf(config);
+    const approvals = new Approvals({
+      log,
+      socket: () => elevateSocket(this.#config.environment),
+      limit: () => this.#config.settings.elevateTimeout * 1000 || undefined,
+    });
+    this.elevation = new Elevation(approvals, hostname());
   }
 
   reload(config: Config): void {

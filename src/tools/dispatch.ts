@@ -35,7 +35,9 @@ export async function callTool(
   const wishes = wishesOf(tool, args);
   const { approval } = ctx;
   if (wishes.elevated && !approval)
-    return refused(`${tool.name} was not run: it needs the user's permission, and nobody has been asked for it.`);
+    return refused(
+      `${tool.name} was not run: it needs the user's permission, and nobody has been asked for it.`,
+    );
   let lease: Lease | undefined;
   let root: ReturnType<typeof asRoot> | undefined;
   try {
@@ -59,7 +61,11 @@ export async function callTool(
       : "";
     const output = result.text.replace(/\n$/, "") || "(no output)";
     const remarks = (await cage?.after(result.text)) ?? [];
-    const closing = [lease?.note ?? "", ...remarks, status(result, wishes.timeout, tool, confinement(cage, approval))]
+    const closing = [
+      lease?.note ?? "",
+      ...remarks,
+      status(result, wishes.timeout, tool, confinement(cage, approval)),
+    ]
       .filter((line) => line !== "")
       .map((line) => `[${ctx.secrets.mask(line)}]`)
       .join("\n");

@@ -1,9 +1,11 @@
 /** One tool call of an answer, from the model's text to its one result. */
 import type { ModelCall } from "../backends/backend.ts";
+import type { ElevatedCall } from "../elevate/elevation.ts";
 import { toFault } from "../fault.ts";
 import type { BlockHandle } from "../store/chat.ts";
 import { callTool } from "../tools/dispatch.ts";
-import type { CallOutcome, Concurrency, Prepared } from "../tools/tool.ts";
+import type { Approval, CallOutcome, Concurrency, Prepared } from "../tools/tool.ts";
+import { wishesOf } from "../tools/wishes.ts";
 import type { TurnHost } from "./host.ts";
 
 export class Call {
@@ -13,6 +15,8 @@ export class Call {
   readonly concurrency: Concurrency;
   outcome?: CallOutcome;
   #leave?: () => void;
+  /** What the user has said to it, where it had to be asked. */
+  #approval?: Approval;
   /** Nobody waits for it any more. */
   #over = false;
   #block?: BlockHandle;
@@ -32,12 +36,41 @@ export class Call {
     host.store.chat.block("call", { name: this.name, id: this.id }, this.args);
   }
 
-  /** Waits until the session lets the call in. */
-  async admit(): Promise<void> {
+  /** Waits until the session lets the call in. Resolves with whether somebody has to allow it. */
+  async admit(): Promise<boolean> {
     const leave = await this.host.gate.enter(this.concurrency === "exclusive");
     // Given up while it stood in line: nobody will come back for the place.
     if (this.#over) leave();
     else this.#leave = leave;
+    const asked = this.#elevated();
+    this.#approval = asked && this.host.services.elevation.granted(asked);
+    return asked !== undefined && !this.#approval;
+  }
+
+  /** Asks whether the call may run. Resolves with its outcome where it may not. */
+  async approve(signal: AbortSignal): Promise<CallOutcome | undefined> {
+    const asked = this.#elevated();
+    if (!asked) return undefined;
+    const verdict = await this.host.services.elevation.allow(asked, signal);
+    if ("approval" in verdict) {
+      this.#approval = verdict.approval;
+      return undefined;
+    }
+    const text = `${this.name} was not run: ${verdict.denied}. Do not try to reach the same in another way; go on without it, or say what you need it for.`;
+    return { ok: false, how: "refused", text };
+  }
+
+  /** Undefined: it stays in the sandbox, or will not run anyway. */
+  #elevated(): ElevatedCall | undefined {
+    if (!this.prepared.ok) return undefined;
+    const { tool, args } = this.prepared;
+    const wishes = wishesOf(tool, args);
+    if (!wishes.elevated) return undefined;
+    const say = (text: string) => {
+      this.host.store.chat.block("info", {}, text);
+      this.host.touch("chat");
+    };
+    return { session: this.host.gate, tool, args, wishes, ctx: this.host.callContext(), say };
   }
 
   /** Runs the call. Aborting `signal` ends its processes; what was printed so far is still returned. Never throws. */
@@ -51,9 +84,8 @@ export class Call {
       if (signal.aborted)
         return { ok: false, how: "cancelled", text: "Cancelled by the user before it ran." };
       services.counters.toolCalls++;
-      return await callTool(this.prepared, this.host.callContext(), this.id, signal, (text) =>
-        this.#show(text),
-      );
+      const context = { ...this.host.callContext(), approval: this.#approval };
+      return await callTool(this.prepared, context, this.id, signal, (text) => this.#show(text));
     } catch (error) {
       if (!signal.aborted) services.log.error({ err: error, tool: this.name }, "tool call failed");
       return { ok: false, how: "failed", text: `The call could not be run: ${toFault(error).message}` };

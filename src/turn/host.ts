@@ -1,6 +1,7 @@
 /** What a turn needs: of the agent it belongs to, and of the server. */
 import type { Logger } from "pino";
 import type { Backend, Generation } from "../backends/backend.ts";
+import type { Elevation } from "../elevate/elevation.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { CallContext, Tool, ToolRegistry } from "../tools/tool.ts";
 import type { Gate } from "./gate.ts";
@@ -21,6 +22,7 @@ export interface AgentSettings {
 export interface TurnServices {
   readonly log: Logger;
   readonly registry: ToolRegistry;
+  readonly elevation: Elevation;
   readonly counters: Record<"turns" | "requests" | "toolCalls" | "tokensIn" | "tokensOut", number>;
   /** @throws Fault that lists the backends there are, or says what is missing */
   backend(name: string): Backend;

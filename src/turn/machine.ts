@@ -3,6 +3,7 @@ import { type CallbackActorLogic, fromCallback, fromPromise } from "xstate";
 import { type AgentWork, type Answer, agentMachine, type TurnEnd } from "../../actors/agent.ts";
 import { sessionMachine } from "../../actors/session.ts";
 import { toolcallMachine } from "../../actors/toolcall.ts";
+import type { CallOutcome } from "../tools/tool.ts";
 import type { Call } from "./call.ts";
 import type { Turns } from "./turns.ts";
 
@@ -17,7 +18,10 @@ const execute: CallbackActorLogic<{ type: "STOP" }, { work: unknown }> = fromCal
 
 const liveToolcall = toolcallMachine.provide({
   actors: {
-    admit: fromPromise<void, { work: unknown }>(({ input }) => (input.work as Call).admit()),
+    admit: fromPromise<boolean, { work: unknown }>(({ input }) => (input.work as Call).admit()),
+    approve: fromPromise<CallOutcome | undefined, { work: unknown }>(({ input, signal }) =>
+      (input.work as Call).approve(signal),
+    ),
     execute,
   },
 });

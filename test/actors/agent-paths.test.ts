@@ -20,6 +20,7 @@ const events = [
   { type: "xstate.error.actor.0.agent.thinking", error: new RetryLater(1000, "429") },
   { type: "xstate.error.actor.0.agent.thinking", error: new Error("402") },
   { type: "xstate.after.retry.agent.limitretry" },
+  { type: "CALL.APPROVING", id: "a" },
   { type: "CALL.RUNNING", id: "a" },
   { type: "CALL.SETTLED", id: "a", outcome },
   { type: "xstate.after.stopping limit.agent.stopping" },

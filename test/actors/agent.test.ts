@@ -15,7 +15,10 @@ const call = (id: string, name: string, concurrency: "read" | "write" = "write")
 });
 
 /** An agent whose model answers from a script and whose tools end when the test says so. */
-function start(script: Script, options: { waiting?: number; verdict?: () => Verdict } = {}) {
+function start(
+  script: Script,
+  options: { waiting?: number; verdict?: () => Verdict; asks?: (id: unknown) => boolean } = {},
+) {
   let waiting = options.waiting ?? 1;
   const log: string[] = [];
   const ends = new Map<string, (outcome: CallOutcome) => void>();
@@ -23,7 +26,10 @@ function start(script: Script, options: { waiting?: number; verdict?: () => Verd
   const clock = new SimulatedClock();
   const toolcall = toolcallMachine.provide({
     actors: {
-      admit: fromPromise(async () => {}),
+      admit: fromPromise<boolean, { work: unknown }>(
+        async ({ input }) => options.asks?.(input.work) === true,
+      ),
+      approve: fromPromise(() => new Promise(() => {})),
       execute: fromCallback(({ input, sendBack, receive }) => {
         const id = (input as unknown as { work: string }).work;
         ends.set(id, (outcome) => sendBack({ type: "EXECUTED", outcome }));
@@ -195,6 +201,19 @@ describe("an agent", () => {
       agent.end("1", "cancelled");
       await settle();
       expect(agent.log).toEqual(["open", "ask 0", "stop 1", "settled 1 cancelled", "close stopped"]);
+    });
+
+    test("takes back at once what the user is asked, and says so of the call", async () => {
+      const agent = start([{ calls: [call("1", "shell"), call("2", "shell")] }], {
+        asks: (id) => id === "1",
+      });
+      agent.actor.send({ type: "WAKE" });
+      await settle();
+      expect(stateLine(agent.actor.getSnapshot())).toBe("approving: shell");
+      agent.actor.send({ type: "STOP" });
+      await settle();
+      expect(agent.log).toEqual(["open", "ask 0", "settled 1 cancelled", "close stopped"]);
+      expect(agent.lines.at(-1)).toBe("idle");
     });
 
     test("does not wait for ever for a call that will not end", async () => {

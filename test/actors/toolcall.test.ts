@@ -6,15 +6,21 @@ import type { CallOutcome } from "../../src/tools/tool.ts";
 
 type Told = { type: string; id: string; outcome?: CallOutcome };
 
-function start() {
+function start(options: { mustBeAllowed?: boolean } = {}) {
   const clock = new SimulatedClock();
   const told: Told[] = [];
   const gate = Promise.withResolvers<void>();
   const log: string[] = [];
+  const answer = Promise.withResolvers<CallOutcome | undefined>();
   let end: (outcome: CallOutcome) => void = () => {};
   const toolcall = toolcallMachine.provide({
     actors: {
-      admit: fromPromise(() => gate.promise),
+      admit: fromPromise(() => gate.promise.then(() => options.mustBeAllowed === true)),
+      approve: fromPromise(({ signal }) => {
+        log.push("asks");
+        signal.addEventListener("abort", () => log.push("withdraws"));
+        return answer.promise;
+      }),
       execute: fromCallback(({ sendBack, receive }) => {
         log.push("executes");
         end = (outcome) => sendBack({ type: "EXECUTED", outcome });
@@ -36,6 +42,7 @@ function start() {
     told,
     gate,
     log,
+    answer,
     stop: () => actor.send({ type: "STOP" }),
     end: (how: CallOutcome["how"]) => end({ ok: how === "done", how, text: how }),
     get state() {
@@ -111,5 +118,52 @@ describe("a tool call", () => {
     expect(call.log).toEqual(["executes", "STOP", "left"]);
     call.end("done");
     expect(call.told).toHaveLength(2);
+  });
+});
+
+describe("a tool call that somebody has to allow", () => {
+  async function approving() {
+    const call = start({ mustBeAllowed: true });
+    call.gate.resolve();
+    await settle();
+    return call;
+  }
+  const denial: CallOutcome = { ok: false, how: "refused", text: "denied" };
+
+  test("asks once it is let in, and runs when it is allowed", async () => {
+    const call = await approving();
+    expect(call.state).toBe("approving");
+    expect(call.told).toEqual([{ type: "CALL.APPROVING", id: "1" }]);
+    call.answer.resolve(undefined);
+    await settle();
+    expect(call.state).toEqual({ executing: "running" });
+    expect(call.told[1]).toEqual({ type: "CALL.RUNNING", id: "1" });
+    expect(call.log).toEqual(["asks", "executes"]);
+  });
+
+  test("never runs when it is denied, and ends with what it is denied with", async () => {
+    const call = await approving();
+    call.answer.resolve(denial);
+    await settle();
+    expect(call.told.slice(1)).toEqual([{ type: "CALL.SETTLED", id: "1", outcome: denial }]);
+    expect(call.log).toEqual(["asks"]);
+  });
+
+  test("withdraws the question when it is stopped, at once, whatever is answered later", async () => {
+    const call = await approving();
+    call.stop();
+    expect(call.log).toEqual(["asks", "withdraws"]);
+    expect(call.told.slice(1)).toMatchObject([{ type: "CALL.SETTLED", outcome: { how: "cancelled" } }]);
+    call.answer.resolve(undefined);
+    await settle();
+    expect(call.log).toEqual(["asks", "withdraws"]);
+    expect(call.told).toHaveLength(2);
+  });
+
+  test("has failed where nobody could be asked", async () => {
+    const call = await approving();
+    call.answer.reject(new Error("no"));
+    await settle();
+    expect(call.told[1]).toMatchObject({ type: "CALL.SETTLED", outcome: { ok: false, how: "failed" } });
   });
 });

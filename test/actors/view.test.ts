@@ -42,6 +42,12 @@ describe("the line of state", () => {
     expect(stateLine(calling(["a", "settled"], ["b", "queued"]))).toBe("calling: b");
   });
 
+  test("names those that wait to be allowed before those that run", () => {
+    expect(stateLine(calling(["a", "running"], ["b", "approving"], ["c", "approving"]))).toBe(
+      "approving: b, c",
+    );
+  });
+
   test("is one line of words, whatever a model calls a tool", () => {
     expect(stateLine(calling(["a b,\nc\u0007", "running"], ["x".repeat(1000), "running"]))).toBe(
       `calling: a_b_c_, ${"x".repeat(64)}`,

@@ -11,6 +11,8 @@ import {
 } from "../../src/backends/backend.ts";
 import { retryDelay } from "../../src/backends/retry.ts";
 import type { AgentConfig } from "../../src/config/agents.ts";
+import { Approvals } from "../../src/elevate/approvals.ts";
+import { Elevation } from "../../src/elevate/elevation.ts";
 import { Fault } from "../../src/fault.ts";
 import type { Agent } from "../../src/session/agent.ts";
 import { qidBlock } from "../../src/session/live.ts";
@@ -67,6 +69,12 @@ export class World {
   readonly cwd = join(this.folder, "cwd");
   readonly toolsFolder = join(this.folder, "tools");
   readonly requests: ModelRequest[] = [];
+  /** What is asked of the user: without a reader, nobody is there to answer. */
+  readonly approvals = new Approvals({
+    log: pino({ level: "silent" }),
+    socket: () => undefined,
+    limit: () => undefined,
+  });
   model: Model = answers();
   /** What is wrong with it, where it is a Fault. */
   config: Partial<AgentConfig> | Fault = {};
@@ -107,6 +115,7 @@ export class World {
       {
         log: pino({ level: "silent" }),
         registry: createRegistry(this.toolsFolder),
+        elevation: new Elevation(this.approvals, "here"),
         counters: new Counters(),
         addr: "unix!/nowhere",
         cwd: this.cwd,

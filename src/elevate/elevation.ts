@@ -1,0 +1,127 @@
+/** The two gates before a call that wants out of the sandbox: an approval, and for root the password that sudo asks for. */
+import type { SudoAccess } from "../tools/sudo.ts";
+import type { Approval, CallContext, Tool } from "../tools/tool.ts";
+import type { Wishes } from "../tools/wishes.ts";
+import type { Approvals } from "./approvals.ts";
+import { Grants } from "./grants.ts";
+import { type Answer, commandOf, type Question, type Scope, type Subject } from "./question.ts";
+import { checkPassword, findSudo, probeSudo, type SudoOptions } from "./sudo.ts";
+import { visible } from "./visible.ts";
+
+/** The call as it is about to run. */
+export interface ElevatedCall {
+  /** What the grants of a session hang on. */
+  session: object;
+  tool: Tool;
+  args: Record<string, unknown>;
+  wishes: Wishes;
+  ctx: CallContext;
+  /** Tells the user, in chat. */
+  say(text: string): void;
+}
+
+export type Verdict = { approval: Approval } | { denied: string };
+
+/** How often a password may be given. */
+const tries = 3;
+
+export class Elevation {
+  readonly #grants = new Grants();
+
+  constructor(
+    readonly approvals: Approvals,
+    private readonly host: string,
+    private readonly sudo: () => string | undefined = findSudo,
+  ) {}
+
+  /** Whether the user has allowed this very call for the rest of the session, and nothing else need be asked. */
+  granted(call: ElevatedCall): Approval | undefined {
+    return !call.wishes.sudo && this.#allowed(call) ? { scope: "session" } : undefined;
+  }
+
+  /** Asks for whatever is still missing. Aborting `signal` withdraws the question, and the promise rejects. */
+  async allow(call: ElevatedCall, signal: AbortSignal): Promise<Verdict> {
+    const { wishes, ctx } = call;
+    const program = wishes.sudo ? this.sudo() : undefined;
+    if (wishes.sudo && !program) return { denied: "it needs sudo, which is not installed on this host" };
+    const scope = this.#allowed(call) ? "session" : await this.#approval(call, signal);
+    if (typeof scope !== "string") return scope;
+    if (!program) return { approval: { scope } };
+    const access = await this.#sudo(call, { program, tmp: ctx.tmp }, signal);
+    return "denied" in access ? access : { approval: { scope, sudo: access } };
+  }
+
+  async #sudo(
+    call: ElevatedCall,
+    options: SudoOptions,
+    signal: AbortSignal,
+  ): Promise<SudoAccess | { denied: string }> {
+    const { program } = options;
+    const probe = await probeSudo(options, signal);
+    if (probe === "free") return { program };
+    if (probe !== "password") return { denied: `it needs sudo, and ${probe.refused}` };
+    return this.#password(call, options, signal);
+  }
+
+  async #approval(call: ElevatedCall, signal: AbortSignal): Promise<Scope | { denied: string }> {
+    const root = call.wishes.sudo ? ", as root" : "";
+    call.say(
+      `${call.tool.name} waits to be allowed to run outside of the sandbox${root}:\n${visible(commandOf(call.args))}`,
+    );
+    const answer = await this.#ask(call, { ...subjectOf(call, this.host), kind: "approval" }, signal);
+    if (answer.decision !== "allow") return this.#denied(call, answer);
+    const { scope } = answer;
+    if (scope === "session") this.#grants.add(call.session, identityOf(call));
+    call.say(`Allowed ${scope === "once" ? "once" : "for this session"}: ${call.tool.name}.`);
+    return scope;
+  }
+
+  async #password(
+    call: ElevatedCall,
+    options: SudoOptions,
+    signal: AbortSignal,
+  ): Promise<SudoAccess | { denied: string }> {
+    for (let left = tries; left > 0; left--) {
+      const again = left < tries;
+      call.say(again ? "The password is wrong." : `sudo wants a password for ${call.tool.name}.`);
+      const question: Omit<Question, "id"> = {
+        ...subjectOf(call, this.host),
+        kind: "password",
+        ...(again && { again }),
+      };
+      const answer = await this.#ask(call, question, signal);
+      if (answer.decision !== "password") return this.#denied(call, answer);
+      const { password } = answer;
+      const check = await checkPassword(options, password, signal);
+      if (check === "right") return { program: options.program, password };
+      password.fill(0);
+      if (check !== "wrong") return { denied: `it needs sudo, and ${check.refused}` };
+    }
+    call.say("The password is wrong.");
+    return { denied: `it needs sudo, and the password was wrong ${tries} times` };
+  }
+
+  #ask(call: ElevatedCall, question: Omit<Question, "id">, signal: AbortSignal): Promise<Answer> {
+    return this.approvals.ask(question, signal, (text) => call.ctx.secrets.mask(text));
+  }
+
+  #denied(call: ElevatedCall, answer: Answer): { denied: string } {
+    const reason = answer.decision === "deny" ? answer.reason : "";
+    call.say(`Denied: ${call.tool.name}${reason && `: ${reason}`}.`);
+    return { denied: `it needs the user's permission, which was denied${reason && ` (${reason})`}` };
+  }
+
+  #allowed(call: ElevatedCall): boolean {
+    return this.#grants.has(call.session, identityOf(call));
+  }
+}
+
+function subjectOf({ tool, args, ctx }: ElevatedCall, host: string): Subject {
+  const { session, agent, cwd } = ctx;
+  return { session, agent, tool: tool.name, command: commandOf(args), cwd, host };
+}
+
+/** The same in all that decides what would be done. */
+function identityOf({ tool, args, wishes, ctx }: ElevatedCall): unknown {
+  return [tool.name, tool.path, wishes.sudo, ctx.cwd, args];
+}
