@@ -34,6 +34,14 @@ describe("file_read", () => {
     expect(await shop.no("file_read", { path: "f", offset: 5 })).toContain("has only 4 lines");
   });
 
+  test("of one file by many calls at once", async () => {
+    shop.write("popular", "one\n");
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => shop.ok("file_read", { path: "popular" })),
+    );
+    expect(new Set(answers)).toEqual(new Set(["     1\tone"]));
+  });
+
   test("pages through a long file without a gap, never cut by the dispatcher", async () => {
     const lines = Array.from({ length: 5000 }, (_, i) => `line ${i + 1} äöü ${"x".repeat(i % 90)}`);
     shop.write("long", lines.join("\n"));

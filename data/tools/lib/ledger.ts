@@ -65,6 +65,8 @@ function difference(path: string, current: Uint8Array): string {
 }
 
 function put(path: string, content: string | Uint8Array): void {
-  writeFileSync(`${path}.new`, content, { mode: 0o600 });
-  renameSync(`${path}.new`, path);
+  // Parallel calls may write the same one.
+  const scratch = `${path}.${process.pid}.new`;
+  writeFileSync(scratch, content, { mode: 0o600 });
+  renameSync(scratch, path);
 }
