@@ -82,8 +82,10 @@ export function installData(config: string, bin?: string, force = false): Instal
 
 /** The shipped files in a fixed order. */
 function shippedFiles(config: string, bin?: string): Shipped[] {
-  // A file at the top of data/ is for the programs themselves, save the env template.
-  const data = shippedData().filter(([name]) => name === "env" || name.includes("/"));
+  // A file at the top of data/ is for the programs themselves, save the env template. So is the default sandbox: a copy would grow old.
+  const data = shippedData().filter(
+    ([name]) => name === "env" || (name.includes("/") && !name.startsWith("sandbox/")),
+  );
   const shipped = data.map(([name, content]): Shipped => {
     const personal = name === "env";
     // What begins with an interpreter line is a program; the env file will hold keys.

@@ -1,6 +1,18 @@
 /** Sandbox configs on this host: which there are, and what one comes to for a call. */
+import { mkdirSync } from "node:fs";
 import type { Paths } from "../config/paths.ts";
+import { Fault, toFault } from "../fault.ts";
+import { Approvals } from "./approvals.ts";
+import { asksBeyond } from "./asks.ts";
+import { makeCaches } from "./caches.ts";
+import type { Layer } from "./config.ts";
+import { findRepository, type Repository } from "./git.ts";
+import { readLayers, sandboxFile, sandboxNames } from "./layers.ts";
+import { follow } from "./links.ts";
+import { placesOf, realpathOfPart } from "./places.ts";
 import type { Policy } from "./policy.ts";
+import { type ProjectFile, readProjectFile, unapprovedRemark } from "./project.ts";
+import { checkCwd, resolvePolicy, type Surroundings } from "./resolve.ts";
 
 /** What every policy of a server is made from. */
 export interface SandboxGround {
@@ -28,17 +40,149 @@ export interface Confinement {
   remarks: string[];
   /** The file of the user's own config in which a missing right would be granted, whether it exists or not. */
   rulesFile: string;
+  /** The repository that `cwd` lies in, for the git guard. */
+  repository?: Repository;
 }
 
-/** What a session, a launcher and the commands need of sandbox configs; changed files are noticed within 2 s. */
-export interface SandboxConfigs {
+/** Everything that is to be said of the sandbox of a folder. */
+export interface Survey {
+  policy: Policy;
+  remarks: string[];
+  /** What the user's own configs say in vain. */
+  warnings: string[];
+  /** Files that count, from the weakest to the strongest; the shipped default is not among them. */
+  files: string[];
+  rulesFile: string;
+  repository?: Repository;
+  project?: { file: string; text: string; asks: string[]; approved: boolean };
+}
+
+/** What launching needs of it. */
+export type SandboxConfigs = Pick<Sandboxes, "names" | "check" | "policyFor">;
+
+/** Milliseconds for which a policy counts as unchanged. */
+const fresh = 1000;
+/** Policies that are remembered at once. */
+const remembered = 256;
+
+export class Sandboxes {
+  readonly approvals: Approvals;
+  readonly #told = new Set<string>();
+  readonly #known = new Map<string, { survey: Survey; made: number }>();
+  #prepared = false;
+
+  /** @param onWarning gets each warning once, for a log */
+  constructor(
+    readonly ground: SandboxGround,
+    readonly onWarning: (warning: string) => void = () => {},
+  ) {
+    this.approvals = new Approvals(ground.paths.state);
+  }
+
   /** Names of all configs, sorted; `default` is always among them. */
-  names(): string[];
+  names(): string[] {
+    return sandboxNames(this.ground.paths.config);
+  }
+
   /** @throws Fault "missing" that lists the configs there are, "invalid" that names file and key */
-  check(name: string): void;
+  check(name: string): void {
+    readLayers(this.ground.paths.config, name || "default");
+  }
+
   /**
+   * What confines a call. Files that change are noticed within 2 s.
    * @throws Fault as `check` does, and "denied" or "invalid" where no sandbox can be made around `cwd`: it lies in a place that is
    *   protected, or holds everything; the sentence says what to choose instead
    */
-  policyFor(request: PolicyRequest): Confinement;
+  policyFor({ name, cwd, tmp, listener }: PolicyRequest): Confinement {
+    this.#prepare();
+    const key = [name, cwd, tmp].join("\0");
+    let known = this.#known.get(key);
+    if (!known || Date.now() - known.made > fresh) {
+      known = { survey: this.survey(cwd, name, tmp), made: Date.now() };
+      for (const oldest of this.#known.keys()) {
+        if (this.#known.size < remembered) break;
+        this.#known.delete(oldest);
+      }
+      this.#known.set(key, known);
+    }
+    const { policy, remarks, warnings, rulesFile, repository } = known.survey;
+    for (const warning of warnings) if (this.#first("", warning)) this.onWarning(warning);
+    return {
+      policy,
+      remarks: remarks.filter((remark) => this.#first(listener, remark)),
+      rulesFile,
+      repository,
+    };
+  }
+
+  #first(listener: string, text: string): boolean {
+    const key = `${listener}\0${text}`;
+    if (this.#told.has(key)) return false;
+    this.#told.add(key);
+    return true;
+  }
+
+  /** @param tmp undefined where there is no session. @throws Fault as `policyFor` */
+  survey(cwd: string, name = "", tmp?: string): Survey {
+    const { ground } = this;
+    const real = follow(cwd)?.real;
+    if (real === undefined) throw new Fault("missing", `the working folder ${cwd} does not exist`);
+    const layers: Layer[] = readLayers(ground.paths.config, name || "default");
+    const { repository, doubt } = findRepository(real, realpathOfPart(ground.paths.home));
+    const around: Surroundings = { ground, places: placesOf(ground), cwd: real, tmp, repository };
+    checkCwd(around);
+    const remarks = doubt ? [`${doubt}: tools cannot write there, so git may fail`] : [];
+    let resolved = resolvePolicy(layers, around);
+    let project: Survey["project"];
+    const found = projectFile(real, repository, remarks);
+    if (found) {
+      const asks = asksBeyond(found.config, resolved, around);
+      const approved = this.approvals.holds(found.file, found.text);
+      project = { file: found.file, text: found.text, asks, approved };
+      if (approved || asks.length === 0) {
+        layers.push(approved ? found : narrowing(found));
+        resolved = resolvePolicy(layers, around);
+      } else remarks.push(unapprovedRemark(found, asks));
+    }
+    return {
+      policy: resolved.policy,
+      remarks,
+      warnings: resolved.warnings,
+      files: layers.flatMap(({ file }) => file ?? []),
+      rulesFile: sandboxFile(ground.paths.config, name || "default"),
+      repository,
+      project,
+    };
+  }
+
+  /** Folders that tools need and could not make. */
+  #prepare(): void {
+    if (this.#prepared) return;
+    this.#prepared = true;
+    const { paths, environment } = this.ground;
+    makeCaches(paths.home, environment.PATH ?? "");
+    try {
+      mkdirSync(paths.memory, { recursive: true, mode: 0o700 });
+    } catch {} // a config folder that cannot be written: there is no memory then
+  }
+}
+
+/** A mistake in it is no reason to run nothing: it is told. */
+function projectFile(cwd: string, repository: Repository | undefined, remarks: string[]) {
+  try {
+    return readProjectFile(cwd, repository);
+  } catch (error) {
+    remarks.push(`${toFault(error).message}; the file does not count`);
+    return undefined;
+  }
+}
+
+/** Of a file that asks for nothing more: what it says of the network, where less is allowed by it. Paths are left out, since they could lead elsewhere by now. */
+function narrowing({ file, config }: ProjectFile): Layer {
+  const none = { ro: [], rox: [], rw: [], rwx: [] };
+  return {
+    file,
+    config: { filesystem: none, env: [], network: { ...config.network, unix: [] }, general: {} },
+  };
 }

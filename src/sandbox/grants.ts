@@ -1,0 +1,102 @@
+/** Rights on paths, added up, with protected places left out of every grant on a folder above them. */
+import { lstatSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { type Places, R, W, within, X } from "./places.ts";
+import type { Policy } from "./policy.ts";
+
+export class Grants {
+  readonly #rights = new Map<string, number>();
+  readonly #listed = new Set<string>();
+
+  /**
+   * @param home folders that hold it are not made listable: a right to list holds for all below
+   */
+  constructor(
+    readonly places: Places,
+    readonly home: string,
+  ) {}
+
+  /** Without regard to places. */
+  add(path: string, rights: number): void {
+    if (rights !== 0) this.#rights.set(path, (this.#rights.get(path) ?? 0) | rights);
+  }
+
+  list(path: string): void {
+    this.#listed.add(path);
+  }
+
+  /** What of `rights` a grant that names this path can give there, leaving alone what lies below. */
+  reach(path: string, rights: number): number {
+    if (this.places.open.some((open) => within(path, open))) return rights;
+    return this.places.all
+      .filter((place) => place.firm && within(path, place.path))
+      .reduce((left, place) => left & ~place.without, rights);
+  }
+
+  /** A grant that names `path`, links resolved. */
+  grant(path: string, rights: number): void {
+    this.#spread(path, this.reach(path, rights));
+  }
+
+  /** Gives what no place below loses to the whole, and the rest to each entry. A link among the entries belongs to where it leads. */
+  #spread(path: string, rights: number): void {
+    const lost = this.places.all
+      .filter((place) => place.path !== path && within(place.path, path))
+      .reduce((all, place) => all | (place.without & rights), 0);
+    this.add(path, rights & ~lost);
+    if (lost === 0) return;
+    if (lost & R && (path === this.home || !within(this.home, path))) this.list(path);
+    for (const name of entries(path)) {
+      const child = join(path, name);
+      const left = this.places.all
+        .filter((place) => place.path === child)
+        .reduce((all, place) => all & ~place.without, lost);
+      if (left !== 0) this.#spread(child, left);
+    }
+  }
+
+  /** All rights that hold at a path. */
+  at(path: string): number {
+    let rights = 0;
+    for (const [folder, given] of this.#rights) if (within(path, folder)) rights |= given;
+    return rights;
+  }
+
+  /** Paths that are given this right. */
+  paths(right: number): string[] {
+    return [...this.#rights].filter(([, given]) => given & right).map(([path]) => path);
+  }
+
+  /** As a policy has them: what a folder above gives already is left out, the rest is sorted. */
+  filesystem(): Policy["filesystem"] {
+    const lists: Policy["filesystem"] = { list: [], ro: [], rox: [], rw: [], rwx: [] };
+    for (const path of [...this.#rights.keys()].sort()) {
+      const above = this.#above(path);
+      const rights = this.#rights.get(path)! | above;
+      if (rights !== above) lists[nameOf(rights)].push(path);
+    }
+    lists.list = [...this.#listed].filter((path) => (this.at(path) & R) === 0).sort();
+    return lists;
+  }
+
+  #above(path: string): number {
+    let rights = 0;
+    for (const [folder, given] of this.#rights) if (folder !== path && within(path, folder)) rights |= given;
+    return rights;
+  }
+}
+
+/** Writing and executing go with reading: there is no config for one without the other. */
+function nameOf(rights: number): "ro" | "rox" | "rw" | "rwx" {
+  if (rights & W) return rights & X ? "rwx" : "rw";
+  return rights & X ? "rox" : "ro";
+}
+
+/** Entries of a folder that are no links; none of a file or of what cannot be read. */
+function entries(path: string): string[] {
+  try {
+    return readdirSync(path).filter((name) => !lstatSync(join(path, name)).isSymbolicLink());
+  } catch {
+    return [];
+  }
+}
