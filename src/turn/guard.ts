@@ -14,11 +14,19 @@ export class LoopGuard {
   #noted = false;
   #failNoted = false;
 
-  /** One settled round. Counts over the whole turn, so that A, B, A, B is seen as well as A, A, A. */
+  /**
+   * One settled round. Counts over the whole turn, so that A, B, A, B is seen as well as A, A, A. Equal calls side by side count once:
+   * whoever makes them has not seen a result yet.
+   */
   round(results: readonly { name: string; args: string; text: string; ok: boolean }[]): void {
     this.#worst = { count: 0, name: "" };
-    for (const { name, args, text } of results) {
-      const key = new Bun.CryptoHasher("sha256").update(JSON.stringify([name, args, text])).digest("base64");
+    const keys = new Map<string, string>();
+    for (const { name, args, text } of results)
+      keys.set(
+        new Bun.CryptoHasher("sha256").update(JSON.stringify([name, args, text])).digest("base64"),
+        name,
+      );
+    for (const [key, name] of keys) {
       const count = (this.#seen.get(key) ?? 0) + 1;
       this.#seen.set(key, count);
       if (count > this.#worst.count) this.#worst = { count, name };
