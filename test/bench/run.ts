@@ -1,13 +1,22 @@
 /** Measures everything and prints one table: `npm run bench [-- NAME …]`. Fails when a figure misses what it should be. */
 import { chat } from "./chat.ts";
 import { type Figure, reached, row, table } from "./figure.ts";
+import { hands } from "./hands.ts";
 import { ninep } from "./ninep.ts";
 import { sessions } from "./sessions.ts";
 import { startup } from "./startup.ts";
 import { store } from "./store.ts";
 import { turn } from "./turn.ts";
 
-const measurements: Record<string, () => Promise<Figure[]>> = { startup, turn, chat, sessions, ninep, store };
+const measurements: Record<string, () => Promise<Figure[]>> = {
+  startup,
+  turn,
+  hands,
+  chat,
+  sessions,
+  ninep,
+  store,
+};
 
 const asked = process.argv.slice(2);
 const unknown = asked.find((name) => !Object.hasOwn(measurements, name));
