@@ -1,10 +1,11 @@
 /**
  * Finding and ending everything that one call started.
  *
- * Its processes are known by their tag (tag.ts), where the system has none by session and environment. A process that gives itself
- * another limit on purpose, or that a service starts on the call's behalf, stays.
+ * Its processes are known by their tag (tag.ts). One that has given itself another on purpose, or runs where the system has none, is
+ * known by its session, its parent or its environment. Who leaves all of that behind, or is started by a service on the call's behalf,
+ * stays; in the sandbox nobody can change the tag.
  */
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { sessionOf } from "./libc.ts";
 import { type Tag, tagOf } from "./tag.ts";
 
@@ -29,6 +30,8 @@ export interface Family {
   leader: number;
   mark: string;
   tag?: Tag;
+  /** Process ids that were in use when the call began. */
+  strangers?: readonly number[];
 }
 
 export interface Member {
@@ -52,6 +55,7 @@ export async function end(family: Family, grace: number): Promise<{ ended: Membe
       return { ended: [...search.found.values()].filter(({ pid }) => !left.includes(pid)), left: living };
     }
     const signal = waited < grace ? "SIGTERM" : "SIGKILL";
+    if (signal === "SIGKILL") search.freeze();
     for (const { pid } of living) {
       if (told.has(signal + pid)) continue;
       told.add(signal + pid);
@@ -66,6 +70,8 @@ export async function end(family: Family, grace: number): Promise<{ ended: Membe
 const longestPause = 32;
 /** Looks at the list of processes for one answer, should people come and go each time. */
 const mostLooks = 5;
+/** Looks until all members have been stopped, likewise. */
+const mostFreezes = 20;
 
 class Search {
   /** All that ever were found, by pid. */
@@ -73,7 +79,28 @@ class Search {
   /** Of whom it does not matter that they go: they are strangers, or were dead already. */
   private readonly settled = new Set<number>();
 
-  constructor(private readonly family: Family) {}
+  /** Who was there before the call and has no tag of it. */
+  private readonly earlier: ReadonlySet<number>;
+
+  constructor(private readonly family: Family) {
+    this.earlier = new Set(family.strangers);
+  }
+
+  /**
+   * Stops all members. Those that fork faster than they can be killed one by one do not get away: what is stopped forks no more, and
+   * keeps its place under the limit of processes.
+   */
+  freeze(): void {
+    const stopped = new Set<number>();
+    for (let look = 0; look < mostFreezes; look++) {
+      const running = this.living().filter(({ pid }) => !stopped.has(pid));
+      if (running.length === 0) return;
+      for (const { pid } of running) {
+        kill(pid, "SIGSTOP");
+        stopped.add(pid);
+      }
+    }
+  }
 
   /**
    * The living members. A look that finds nobody counts only if all on its list were still there when they were looked at: who was
@@ -117,14 +144,19 @@ class Search {
     const { leader, mark, tag } = this.family;
     const its = tag && tagOf(pid);
     // The second: what was started by a server that is itself a part of this call.
-    if (tag && its) return (its.server === tag.server && its.call === tag.call) || this.found.has(its.server);
+    if (tag && its && (its.server === tag.server ? its.call === tag.call : this.found.has(its.server)))
+      return true;
+    // Another call's, or older than this one. (Their number is what makes this worth asking first.)
+    if (tag && its && (its.server === tag.server || this.earlier.has(pid))) return false;
     const session = sessionOf(pid);
     if (session === undefined) return undefined;
     if (session === leader) return true;
     // Another user's, which could not be ended either.
-    if (tag) return false;
+    if (tag && !its) return false;
+    if (this.found.has(parentOf(pid))) return true;
     const variables = environment(pid);
-    return variables ? variables.includes(mark) : undefined;
+    // Empty also within execve; a tag would have been there even then.
+    return variables || tag ? variables.includes(mark) : undefined;
   }
 }
 
@@ -141,16 +173,26 @@ export function kill(pid: number, signal: NodeJS.Signals): void {
 export function sweepStale(): number {
   let swept = 0;
   for (const pid of pids()) {
-    const marks = environment(pid).match(new RegExp(`(?:^|\0)${markName}=([^\0]*)`))?.[1];
+    if (pid === process.pid || !isStale(pid)) continue;
     // The names of owners mean nothing in another PID namespace, such as a container's.
-    if (!marks || pid === process.pid || namespaceOf(pid) !== namespaceOf(process.pid)) continue;
-    if (marks.match(/[0-9]+-[0-9]+/g)?.every(isAlive) !== false) continue;
+    if (namespaceOf(pid) !== namespaceOf(process.pid)) continue;
     kill(-pid, "SIGKILL");
     kill(pid, "SIGKILL");
     swept++;
   }
   return swept;
 }
+
+/** By its environment, which names owners more exactly, or by its tag, which it cannot have lost. */
+function isStale(pid: number): boolean {
+  const marks = environment(pid).match(new RegExp(`(?:^|\0)${markName}=([^\0]*)`))?.[1];
+  if (marks?.match(/[0-9]+-[0-9]+/g)?.every(isAlive) === false) return true;
+  const server = tagOf(pid)?.server ?? 0;
+  return server > 0 && server <= greatestPid && !existsSync(`/proc/${server}`);
+}
+
+/** PID_MAX_LIMIT of the kernel: RLIM_INFINITY, which is no tag, has more in the place of the pid. */
+const greatestPid = 2 ** 22;
 
 /** Whether the process with that owner name still runs. */
 function isAlive(name: string): boolean {
@@ -162,7 +204,8 @@ function isAlive(name: string): boolean {
   }
 }
 
-function pids(): number[] {
+/** Ids of all processes that can be seen. */
+export function pids(): number[] {
   return readdirSync("/proc")
     .filter((name) => /^[0-9]/.test(name))
     .map(Number);
@@ -177,6 +220,14 @@ function isDead(stat: string): boolean {
 /** The fields of `/proc/PID/stat` from the third on; the second, the name, may itself contain blanks and parentheses. */
 function fields(stat: string): string[] {
   return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+function parentOf(pid: number): number {
+  try {
+    return Number(fields(readFileSync(`/proc/${pid}/stat`, "utf8"))[1]);
+  } catch {
+    return 0;
+  }
 }
 
 function startTime(stat: string): string {

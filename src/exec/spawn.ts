@@ -2,7 +2,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { Fault, toFault } from "../fault.ts";
 import { unattended, withoutRuntime } from "./env.ts";
-import { type Family, markName, newMark } from "./family.ts";
+import { type Family, markName, newMark, pids } from "./family.ts";
 import { ensureKeeper } from "./keeper.ts";
 import { type Launch, plainLaunch } from "./launch.ts";
 import { tagged } from "./tag.ts";
@@ -45,11 +45,12 @@ function spawnIn(launch: Launch, options: SpawnOptions): Spawned {
   const { mark, value } = newMark();
   const env = { ...unattended, ...withoutRuntime(options.env), [markName]: value };
   const { cwd, stdin, stdout, stderr } = options;
+  const strangers = pids();
   try {
     const { tag, result: child } = tagged(() =>
       Bun.spawn([...launch.argv, ...options.argv], { cwd, env, stdin, stdout, stderr, detached: true }),
     );
-    return { child, family: { leader: child.pid, mark, tag } };
+    return { child, family: { leader: child.pid, mark, tag, strangers } };
   } catch (error) {
     throw cannotStart(options, error);
   }

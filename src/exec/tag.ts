@@ -16,8 +16,9 @@ export interface Tag {
   call: number;
 }
 
-// Does not begin at 0: a server in a container may have the pid of one outside, where the processes of both are seen.
-let count = randomInt(2 ** 32);
+/** Does not begin at 0: a server in a container may have the pid of one outside, where the processes of both are seen. */
+export const firstCall = randomInt(2 ** 32);
+let count = firstCall;
 
 /** Calls `spawn`, whose process gets a new tag. `tag` is undefined on systems that refuse (gVisor). */
 export function tagged<T>(spawn: () => T): { tag?: Tag; result: T } {

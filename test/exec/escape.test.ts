@@ -17,6 +17,8 @@ const escapees: Record<string, string> = {
   "that leaves the folder, the session and the output":
     "(setsid sh -c 'cd /; setsid SLEEP & exit' </dev/null >/dev/null 2>&1 &)",
   "without its environment": "(env -i /usr/bin/env setsid SLEEP &)",
+  "with another tag, in a session of its own": "bash -c 'ulimit -S -x 4; setsid SLEEP >/dev/null 2>&1 &'",
+  "with another tag and without its environment": "bash -c 'ulimit -S -x 4; env -i SLEEP >/dev/null 2>&1 &'",
   "without its environment and output": "(setsid env -i /bin/sh -c 'SLEEP; :' >/dev/null 2>&1 &)",
 };
 

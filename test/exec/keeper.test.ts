@@ -29,6 +29,7 @@ describe("when the server goes", () => {
       await run("sleep 311 & echo $$ $! >PIDS; wait"),
       await run("trap '' TERM HUP; setsid sh -c 'sleep 312 & echo $$ $! >PIDS; wait' & wait"),
       await run("setsid sh -c 'sleep 313 & echo $$ $! >PIDS; wait' </dev/null >/dev/null 2>&1 & sleep 313"),
+      await run("env -i setsid sh -c 'sleep 314 & echo $$ $! >PIDS; wait' & wait"),
     ].flat();
     child.kill(signal);
     await until(
@@ -40,7 +41,10 @@ describe("when the server goes", () => {
 
   test("and its keeper was killed too, the next start ends what is left", async () => {
     const { child, run, keeper } = startServer();
-    const pids = await run("sleep 321 & echo $$ $! >PIDS; wait");
+    const pids = [
+      await run("sleep 321 & echo $$ $! >PIDS; wait"),
+      await run("env -i setsid sh -c 'sleep 322 & echo $$ $! >PIDS; wait' & wait"),
+    ].flat();
     for (const pid of keeper()) process.kill(pid, "SIGKILL");
     child.kill("SIGKILL");
     await child.exited;
