@@ -124,11 +124,13 @@ export class Approvals {
     return promise;
   }
 
-  /**
-   * An answer by `by`, for the log.
-   * @throws Fault "missing": no such question waits; "invalid": it asks for something else
-   */
+  /** An answer by `by`, for the log. Throws as `check` does. */
   answer(id: string, answer: Answer, by: string): void {
+    this.check(id, answer).settle(answer, by);
+  }
+
+  /** @throws Fault "missing": no such question waits; "invalid": it asks for something else */
+  check(id: string, answer: Answer): Pick<Open, "settle"> {
     const open = this.#open.get(id);
     if (!open) throw new Fault("missing", `no request ${id} waits; elevate/pending lists those that do`);
     if (!fits(open.question, answer))
@@ -138,7 +140,7 @@ export class Approvals {
           ? `request ${id} asks for a password: password ${id} PASSWORD, or deny ${id}`
           : `request ${id} asks for an approval: allow ${id} [${scopes.join("|")}], or deny ${id} [reason]`,
       );
-    open.settle(answer, by);
+    return open;
   }
 
   #askBroker(open: Open): BrokerLink | undefined {

@@ -1,4 +1,5 @@
 /** What a person is asked, and what comes back. */
+import { visible } from "./visible.ts";
 
 /** The call that somebody has to allow. */
 export interface Subject {
@@ -29,6 +30,12 @@ export type Answer =
   | { decision: "allow"; scope: Scope }
   | { decision: "deny"; reason: string }
   | { decision: "password"; password: Uint8Array };
+
+/** A question as one line for people and scripts: id, session, agent, tool and what it is about, separated by tabs. */
+export function lineOf({ id, session, agent, tool, kind, again, command }: Question): string {
+  const want = kind === "approval" ? "" : again ? "[password again] " : "[password] ";
+  return [id, session, agent, tool, want + command].map(visible).join("\t");
+}
 
 /** Of a call: what there is to see of it for a person. Arguments that only ollie itself understands do not count as the tool's. */
 export function commandOf(args: Record<string, unknown>): string {

@@ -45,9 +45,9 @@ export function parseAnswer(line: string): { id: string; answer: Answer } {
       "invalid",
       'a line is {"id", "decision": "allow", "scope": "once" or "session"}, {"id", "decision": "deny", "reason"} or {"id", "password"}',
     );
-  const { data } = parsed;
-  if (!("password" in data)) return { id: data.id, answer: data };
-  return { id: data.id, answer: { decision: "password", password: Buffer.from(data.password) } };
+  const { id, ...said } = parsed.data;
+  if (!("password" in said)) return { id, answer: said };
+  return { id, answer: { decision: "password", password: Buffer.from(said.password) } };
 }
 
 /** Whether it answers what was asked: a password is no permission, and a permission is no password. */

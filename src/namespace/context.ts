@@ -1,11 +1,14 @@
 /** What all files of one tree share, and what they need to know about where they stand. */
 import type { Runtime, Stamp, Topic } from "../session/live.ts";
+import type { Standing, View } from "./access.ts";
 import type { Refusals } from "./lasterr.ts";
 import type { Plans } from "./plan.ts";
 import type { Lengths, Noticed } from "./stamps.ts";
 
 export interface Context {
   readonly runtime: Runtime;
+  /** Who looks. */
+  readonly view: View;
   /** The folder for texts that are still being written. */
   readonly spoolDir: string;
   /** Owner and group of every file. */
@@ -24,7 +27,9 @@ export interface Site<T> {
   readonly context: Context;
   /** Whether Tremove of a fixed file succeeds without effect, so that `rm -r` gets to remove the folder. */
   readonly removable: boolean;
-  /** Throws a Fault when the object has been removed. */
+  /** What it is to who looks; undefined: it does not exist for them. */
+  readonly standing: Standing | undefined;
+  /** Throws a Fault when the object has been removed, or does not exist for who looks. */
   alive(): void;
   /** The newest of these topics; without any, the time of creation. */
   stamp(topics: readonly Topic[]): Stamp;
@@ -45,13 +50,14 @@ export function newest(
   return { vers: vers >>> 0, mtime };
 }
 
-/** A site that cannot go away and does not change. */
+/** A site that cannot go away and does not change. To a tool it is its own. */
 export function fixedSite<T>(context: Context, target: T): Site<T> {
   return {
     target,
     context,
     removable: false,
-    alive: () => undefined,
+    standing: context.view.agent ? "own" : "owner",
+    alive: () => context.view.alive(),
     stamp: () => ({ vers: 0, mtime: context.started }),
   };
 }
@@ -63,4 +69,6 @@ export const rootPaths = {
   short: 3,
   sessionFiles: 4,
   rootFiles: 8,
+  elevate: 40,
+  elevateFiles: 41,
 } as const;

@@ -4,41 +4,69 @@ import { Fault } from "../fault.ts";
 import type { File, Peer, Request } from "../ninep/file.ts";
 import type { Runtime, Stamp } from "../session/live.ts";
 import { fixedSite, rootPaths } from "./context.ts";
+import { Elevate } from "./elevate.ts";
 import type { Row } from "./files.ts";
 import { Folder, fileOf, filesOf } from "./folder.ts";
 import { text } from "./reading.ts";
 import { Sessions, ShortSessions } from "./sessions.ts";
 
 /** The server as one user sees it. */
-interface View {
+interface Seen {
   runtime: Runtime;
   peer: Peer;
 }
 
-const rows: readonly Row<View>[] = [
-  { name: "help", mode: 0o444, changes: [], content: text(() => help) },
-  { name: "version", mode: 0o444, changes: "content", content: text((v) => v.runtime.version()) },
+const rows: readonly Row<Seen>[] = [
+  { name: "help", mode: 0o444, tools: { own: "r" }, changes: [], content: text(() => help) },
+  {
+    name: "version",
+    mode: 0o444,
+    tools: { own: "r" },
+    changes: "content",
+    content: text((v) => v.runtime.version()),
+  },
   {
     name: "lasterr",
     mode: 0o444,
+    tools: { own: "r" },
     changes: "content",
     content: text((v, { refusals }) => refusals.ofUser(v.peer)),
   },
   {
     name: "backends",
     mode: 0o444,
+    tools: { own: "r" },
     changes: "content",
     content: text((v, _, reading) => v.runtime.backends(reading)),
   },
   {
     name: "models",
     mode: 0o444,
+    tools: { own: "r" },
     changes: "content",
     content: text((v, _, reading) => v.runtime.models(reading)),
   },
-  { name: "agents", mode: 0o444, changes: "content", content: text((v) => v.runtime.agents()) },
-  { name: "tools", mode: 0o444, changes: "content", content: text((v) => v.runtime.tools()) },
-  { name: "skills", mode: 0o444, changes: "content", content: text((v) => v.runtime.skills()) },
+  {
+    name: "agents",
+    mode: 0o444,
+    tools: { own: "r" },
+    changes: "content",
+    content: text((v) => v.runtime.agents()),
+  },
+  {
+    name: "tools",
+    mode: 0o444,
+    tools: { own: "r" },
+    changes: "content",
+    content: text((v) => v.runtime.tools()),
+  },
+  {
+    name: "skills",
+    mode: 0o444,
+    tools: { own: "r" },
+    changes: "content",
+    content: text((v) => v.runtime.skills()),
+  },
   { name: "metrics", mode: 0o444, changes: "content", content: text((v) => v.runtime.metrics()) },
 ];
 
@@ -64,10 +92,11 @@ export class Root extends Folder {
   }
 
   #folders(): Folder[] {
-    return [new Sessions(this.context, this), new ShortSessions(this.context, this)];
+    const { context } = this;
+    return [new Elevate(context, this), new Sessions(context, this), new ShortSessions(context, this)];
   }
 
   #site(peer: Peer) {
-    return fixedSite<View>(this.context, { runtime: this.context.runtime, peer });
+    return fixedSite<Seen>(this.context, { runtime: this.context.runtime, peer });
   }
 }

@@ -6,6 +6,7 @@
  * contract says so) when its promise resolves. It rejects with a Fault.
  */
 
+import type { Approvals } from "../elevate/approvals.ts";
 import type { TextLog } from "../store/text-log.ts";
 
 /** `key=value` words of a create or cfg write, in the order given; a later one wins. `env.NAME` keys are still spelled so. */
@@ -129,6 +130,8 @@ export interface LiveSession {
 }
 
 export interface Runtime {
+  /** What waits to be allowed by the user. */
+  readonly approvals: Approvals;
   sessions(): readonly LiveSession[];
   session(name: string): LiveSession | undefined;
   /** Creates everything or nothing. */

@@ -1,4 +1,5 @@
 /** The registry of live sessions: each a root actor of its own. */
+import type { Approvals } from "../elevate/approvals.ts";
 import { Fault, toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import type { Store } from "../store/store.ts";
@@ -49,6 +50,10 @@ export class Runtime implements LiveRuntime {
       tools: this.tools,
       skills: this.skills,
     } = reports);
+  }
+
+  get approvals(): Approvals {
+    return this.services.elevation.approvals;
   }
 
   /** Brings back every session on disk. Returns one sentence for each thing that had to be mended or is lost. */

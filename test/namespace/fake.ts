@@ -1,4 +1,6 @@
 /** Sessions and agents that keep what they are told in memory, and whose state a test moves by hand. */
+import pino from "pino";
+import { Approvals } from "../../src/elevate/approvals.ts";
 import { Fault } from "../../src/fault.ts";
 import type { Keys, LiveAgent, LiveSession, Runtime, Stamp, Topic } from "../../src/session/live.ts";
 import { qidBlock } from "../../src/session/live.ts";
@@ -338,6 +340,11 @@ export class FakeSession implements LiveSession {
 }
 
 export class FakeRuntime implements Runtime {
+  readonly approvals = new Approvals({
+    log: pino({ level: "silent" }),
+    socket: () => undefined,
+    limit: () => undefined,
+  });
   list: FakeSession[] = [];
   readonly stamps = new Stamps();
   modelList = "backend=script model=m";

@@ -34,6 +34,7 @@ describe("listings", () => {
     expect(await listing("")).toEqual([
       "agents 0444",
       "backends 0444",
+      "elevate/ 0500",
       "help 0444",
       "lasterr 0444",
       "metrics 0444",
@@ -99,7 +100,7 @@ describe("listings", () => {
 
   test("agree with Tstat, and no two files share a qid", async () => {
     const paths = new Map<number, string>();
-    for (const folder of ["", "session", "session/a", "session/a/agent", agentPath])
+    for (const folder of ["", "elevate", "session", "session/a", "session/a/agent", agentPath])
       for (const entry of await served.client.readDir(folder)) {
         const path = `${folder}/${entry.name}`;
         const { qid, name } = await served.client.stat(path);
@@ -108,7 +109,7 @@ describe("listings", () => {
         expect(paths.get(Number(qid.path)) ?? path).toBe(path);
         paths.set(Number(qid.path), path);
       }
-    expect(paths.size).toBe(11 + 3 + 7 + 2 + 24);
+    expect(paths.size).toBe(12 + 3 + 3 + 7 + 2 + 24);
   });
 
   test("stay as they were while they are read", async () => {
