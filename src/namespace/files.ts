@@ -4,23 +4,29 @@
  */
 import { Fault } from "../fault.ts";
 import {
+  type CloseReason,
   type File,
   type Maybe,
   type OpenFile,
+  ORDWR,
+  OWRITE,
   type Qid,
   QTFILE,
   type Request,
   type Stat,
   type StatChange,
 } from "../ninep/file.ts";
-import { andThen } from "../ninep/maybe.ts";
+import { andThen, failure } from "../ninep/maybe.ts";
 import type { Stamp, Topic } from "../session/live.ts";
+import { type Grants, permitted, refusal } from "./access.ts";
 import type { Context, Site } from "./context.ts";
 
 export interface Row<T> {
   readonly name: string;
   /** Permission bits. */
   readonly mode: number;
+  /** What of them tools have. */
+  readonly tools?: Grants;
   /** What moves mtime and version: these topics, or "content" where no topic tells and the content itself is compared. */
   readonly changes: readonly Topic[] | "content";
   readonly content: Content<T>;
@@ -55,6 +61,7 @@ const allTopics: readonly Topic[] = [
   "env",
   "name",
   "children",
+  "jobs",
 ];
 
 export class TreeFile<T> implements File {
@@ -63,6 +70,8 @@ export class TreeFile<T> implements File {
     private readonly path: number,
     private readonly site: Site<T>,
     private readonly folder: File,
+    /** The rows among which it stands. */
+    private readonly table: readonly Row<T>[] = [row],
   ) {}
 
   get name(): string {
@@ -82,13 +91,18 @@ export class TreeFile<T> implements File {
     return andThen(this.#lookOrNothing(), (look) => {
       const { vers, mtime } = this.#stamp(look);
       const qid = { type: QTFILE, vers, path: this.path };
-      return entry(this.site.context, qid, this.row.name, this.row.mode, mtime, look.length);
+      return entry(this.site.context, qid, this.row.name, this.#mode(), mtime, look.length);
     });
   }
 
   open(mode: number, request: Request): Maybe<OpenFile> {
     this.site.alive();
-    return this.#guarded(this.row.content.open(this.site, mode, request));
+    return this.#guarded(this.row.content.open(this.site, mode, request), mode);
+  }
+
+  refusal(verb: "read" | "written" | "executed"): string | undefined {
+    if (this.site.standing === "owner" || verb === "executed") return undefined;
+    return this.#refusal(verb === "read" ? "read" : "write");
   }
 
   remove(): void {
@@ -97,14 +111,23 @@ export class TreeFile<T> implements File {
   }
 
   wstat(change: StatChange, request: Request): Maybe<void> {
-    const { name, mode, content } = this.row;
+    const { name, content } = this.row;
     this.site.alive();
     if (change.name !== undefined)
       throw new Fault("denied", `${name} is a fixed name; only sessions and agents can be renamed`);
     if (change.length === undefined) return;
-    if (!(mode & 0o222)) throw new Fault("denied", `${name} can only be read`);
+    if (!(this.#mode() & 0o222))
+      throw new Fault("denied", this.refusal("written") ?? `${name} can only be read`);
     if (content.resize) return content.resize(this.site, change.length, request);
     if (change.length !== 0) throw new Fault("invalid", `the length of ${name} can only be set to 0`);
+  }
+
+  #mode(): number {
+    return permitted(this.row, this.site.standing);
+  }
+
+  #refusal(verb: "read" | "write"): string {
+    return refusal(this.row.name, verb, this.table, this.site.standing);
   }
 
   /** What cannot be read (the config that it comes from is gone) still can be listed and removed; a read says what is wrong. */
@@ -137,25 +160,42 @@ export class TreeFile<T> implements File {
     return look ? noticed.see(this.path, look.print()) : (noticed.last(this.path) ?? this.site.stamp([]));
   }
 
-  /** An open file goes with its session: renamed with it, and gone with it. */
-  #guarded(open: OpenFile): OpenFile {
-    const { site } = this;
-    const { read, write } = open;
+  /** An open file goes with its session: renamed with it, and gone with it. It is good for what a new one would be good for. */
+  #guarded(open: OpenFile, mode: number): OpenFile {
+    const { read, write, close } = open;
     return {
       read:
         read &&
         ((offset, count, request) => {
-          site.alive();
+          this.#may("read");
           return read.call(open, offset, count, request);
         }),
       write:
         write &&
         ((offset, data, request) => {
-          site.alive();
+          this.#may("write");
           return write.call(open, offset, data, request);
         }),
-      close: open.close?.bind(open),
+      close: close && ((reason, request) => this.#close(open, mode, reason, request)),
     };
+  }
+
+  #may(verb: "read" | "write"): void {
+    this.site.alive();
+    if (!(this.#mode() & (verb === "read" ? 0o444 : 0o222))) throw new Fault("denied", this.#refusal(verb));
+  }
+
+  /** What waits for the close to be carried out needs the same right as its write. */
+  #close(open: OpenFile, mode: number, reason: CloseReason, request: Request): Maybe<void> {
+    const { view } = this.site.context;
+    const access = mode & 3;
+    if (!view.agent || reason === "dropped" || (access !== OWRITE && access !== ORDWR))
+      return open.close?.(reason, request);
+    const refused = failure(() => this.#may("write"));
+    if (!refused) return open.close?.(reason, request);
+    return andThen(open.close?.("dropped", request), () => {
+      throw refused;
+    });
   }
 }
 

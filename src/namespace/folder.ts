@@ -12,6 +12,7 @@ import {
   type StatChange,
 } from "../ninep/file.ts";
 import type { Stamp } from "../session/live.ts";
+import { permitted, refusal } from "./access.ts";
 import type { Context, Site } from "./context.ts";
 import { entry, type Row, TreeFile } from "./files.ts";
 
@@ -43,8 +44,14 @@ export abstract class Folder implements Named {
   protected end(): Maybe<void> {
     throw new Fault("denied", `${this.name} belongs to the tree`);
   }
-  /** Throws a Fault when what the folder shows has been removed. */
-  alive(): void {}
+  /** Throws a Fault when what the folder shows has been removed, or does not exist for who looks. */
+  alive(): void {
+    this.context.view.alive();
+  }
+  /** Permission bits as they are for who looks. */
+  protected permissions(): number {
+    return this.mode;
+  }
 
   get qid(): Qid {
     return { type: QTDIR, vers: this.when().vers, path: this.path };
@@ -56,7 +63,7 @@ export abstract class Folder implements Named {
 
   stat(): Stat {
     this.alive();
-    return entry(this.context, this.qid, this.name, (DMDIR | this.mode) >>> 0, this.when().mtime, 0);
+    return entry(this.context, this.qid, this.name, (DMDIR | this.permissions()) >>> 0, this.when().mtime, 0);
   }
 
   walk(name: string, request: Request): File {
@@ -76,7 +83,9 @@ export abstract class Folder implements Named {
 
   wstat(change: StatChange): Maybe<void> {
     this.alive();
-    if (change.name !== undefined) return this.rename(change.name);
+    if (change.name === undefined) return;
+    if (this.context.view.agent) throw new Fault("denied", "a tool renames neither sessions nor agents");
+    return this.rename(change.name);
   }
 
   remove(): Maybe<void> {
@@ -85,7 +94,10 @@ export abstract class Folder implements Named {
   }
 }
 
-/** The files of a table whose paths are the first ones of a block from `first` on. */
+/**
+ * The file of that name in a table whose paths are the first ones of a block from `first` on. Throws a Fault that says what there is
+ * instead where there is one, and not for who looks.
+ */
 export function fileOf<T>(
   rows: readonly Row<T>[],
   name: string,
@@ -94,8 +106,16 @@ export function fileOf<T>(
   folder: File,
 ): TreeFile<T> | undefined {
   const index = rows.findIndex((row) => row.name === name);
-  return index < 0 ? undefined : new TreeFile(rows[index]!, first + index, site, folder);
+  const row = rows[index];
+  if (!row) return undefined;
+  if (!permitted(row, site.standing)) {
+    const verb = row.mode & 0o444 ? "read" : "write";
+    throw new Fault("denied", refusal(name, verb, rows, site.standing));
+  }
+  return new TreeFile(row, first + index, site, folder, rows);
 }
+
+/** All files of the table that are there for who looks. */
 
 export function filesOf<T>(
   rows: readonly Row<T>[],
@@ -103,7 +123,9 @@ export function filesOf<T>(
   first: number,
   folder: File,
 ): TreeFile<T>[] {
-  return rows.map((row, index) => new TreeFile(row, first + index, site, folder));
+  return rows.flatMap((row, index) =>
+    permitted(row, site.standing) ? [new TreeFile(row, first + index, site, folder, rows)] : [],
+  );
 }
 
 /** Sorted by name, in the order of code units; what has been removed meanwhile is left out. */

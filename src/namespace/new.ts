@@ -1,24 +1,24 @@
 /** `session/new` and `agent/new`: clone files, as `/net/tcp/clone` is one. */
 import { Fault } from "../fault.ts";
 import type { CloseReason, OpenFile, Request } from "../ninep/file.ts";
-import type { Keys } from "../session/live.ts";
+import type { Keys, LiveAgent } from "../session/live.ts";
 import type { Content } from "./files.ts";
 import { ended } from "./reading.ts";
 import { parseKeys } from "./words.ts";
 import { RequestWriter } from "./writing.ts";
 
-/** How one kind of thing is made. */
+/** How one kind of thing is made. `by`: the agent whose tool asks for it; undefined: the owner. */
 export interface Maker<T, Made extends { readonly name: string }> {
-  template(target: T): string;
-  create(target: T, keys: Keys): Promise<Made>;
-  amend(target: T, made: Made, keys: Keys): Promise<void>;
+  template(target: T, by?: LiveAgent): string;
+  create(target: T, keys: Keys, by?: LiveAgent): Promise<Made>;
+  amend(target: T, made: Made, keys: Keys, by?: LiveAgent): Promise<void>;
 }
 
 /** A fid that reads as the template until something was made through it, and as the name of that afterwards. */
 export function clone<T, Made extends { readonly name: string }>(maker: Maker<T, Made>): Content<T> {
   return {
     look: () => ({ length: 0, print: () => 0 }),
-    open: ({ target }) => new CloneFile(target, maker),
+    open: ({ target, context }) => new CloneFile(target, maker, context.view.agent),
   };
 }
 
@@ -35,6 +35,7 @@ class CloneFile<T, Made extends { readonly name: string }> implements OpenFile {
   constructor(
     private readonly target: T,
     private readonly maker: Maker<T, Made>,
+    private readonly by: LiveAgent | undefined,
   ) {}
 
   /** A read says that the write before it is over, also where that may still be under way or was held back. */
@@ -44,7 +45,7 @@ class CloneFile<T, Made extends { readonly name: string }> implements OpenFile {
     if (this.#failed) throw new Refused();
     if (this.#base === undefined || offset === 0 || offset < this.#base) {
       this.#base = this.#made ? offset : 0;
-      const text = this.#made ? this.#made.name : this.maker.template(this.target);
+      const text = this.#made ? this.#made.name : this.maker.template(this.target, this.by);
       this.#answer = new TextEncoder().encode(ended(text));
     }
     const from = offset - this.#base;
@@ -66,8 +67,8 @@ class CloneFile<T, Made extends { readonly name: string }> implements OpenFile {
     if (this.#failed) throw new Refused();
     try {
       const keys = parseKeys(text);
-      if (this.#made) await this.maker.amend(this.target, this.#made, keys);
-      else this.#made = await this.maker.create(this.target, given(keys));
+      if (this.#made) await this.maker.amend(this.target, this.#made, keys, this.by);
+      else this.#made = await this.maker.create(this.target, given(keys), this.by);
       this.#base = undefined;
     } catch (error) {
       this.#failed = !this.#made;

@@ -1,6 +1,6 @@
 /**
  * `prompt`: what is written collects until the fid is clunked and then is one prompt. One line that begins with `/` is a verb instead
- * and is carried out at its write; `//`, or a blank before the slash, sends a text that begins with a slash.
+ * and is carried out at its write; `//`, or a blank before the slash, sends a text that begins with a slash. Verbs are not for tools.
  */
 import { Fault } from "../fault.ts";
 import type { CloseReason, OpenFile, Request } from "../ninep/file.ts";
@@ -41,7 +41,7 @@ class PromptWriter implements OpenFile {
       if (verb === undefined) this.#collect(data);
       else {
         this.#unended = data.at(-1) !== newline;
-        await this.site.target.slash(verb);
+        await this.#command(verb);
       }
       return length;
     } catch (error) {
@@ -80,10 +80,16 @@ class PromptWriter implements OpenFile {
     this.site.alive();
     const agent = this.site.target;
     const verb = verbLine(bytes);
-    if (verb !== undefined) return await agent.slash(verb);
+    if (verb !== undefined) return await this.#command(verb);
     const text = withoutNewline(promptText(bytes));
     if (text.trim() === "") throw new Fault("invalid", "empty prompt");
     await agent.submit(text.replace(/^[/ ]\//, "/"));
+  }
+
+  async #command(verb: string): Promise<void> {
+    if (this.site.context.view.agent)
+      throw new Fault("denied", "a tool's prompt is no verb; write // to send a text that begins with /");
+    await this.site.target.slash(verb);
   }
 
   #discard(): void {

@@ -2,9 +2,10 @@
 import { Fault } from "../fault.ts";
 import type { File, Maybe } from "../ninep/file.ts";
 import type { LiveAgent, LiveSession, Stamp, Topic } from "../session/live.ts";
+import { checkEnd, mayEnd, type Standing } from "./access.ts";
 import { AgentFolder } from "./agent.ts";
 import { type Context, newest, type Site } from "./context.ts";
-import { type Row, TreeFile } from "./files.ts";
+import type { Row } from "./files.ts";
 import { Folder, fileOf, filesOf, type Named } from "./folder.ts";
 import { clone } from "./new.ts";
 import { plan } from "./plan.ts";
@@ -27,12 +28,16 @@ const changeEnv = requests<LiveSession>(async (session, assignments) => {
 const ctl = verbs<LiveSession>(
   (session, line) => session.checkCtl(line),
   (session, line) => session.ctl(line),
+  ["stop", "kill"],
 );
+
+const known = { own: "r", child: "r" } as const;
 
 export const sessionRows: readonly Row<LiveSession>[] = [
   {
     name: "name",
     mode: 0o644,
+    tools: known,
     changes: ["name"],
     content: both(
       text((s) => s.name),
@@ -42,6 +47,7 @@ export const sessionRows: readonly Row<LiveSession>[] = [
   {
     name: "cfg",
     mode: 0o644,
+    tools: known,
     changes: ["cfg", "name"],
     content: both(
       text((s) => s.cfg()),
@@ -51,17 +57,19 @@ export const sessionRows: readonly Row<LiveSession>[] = [
   {
     name: "env",
     mode: 0o644,
+    tools: { own: "r" },
     changes: ["env"],
     content: both(
       text((s) => s.env()),
       changeEnv,
     ),
   },
-  { name: "ctl", mode: 0o200, changes: [], content: ctl },
-  { name: "plan", mode: 0o644, changes: ["plan"], content: plan },
+  { name: "ctl", mode: 0o200, tools: { child: "w" }, changes: [], content: ctl },
+  { name: "plan", mode: 0o644, tools: { own: "rw", child: "r" }, changes: ["plan"], content: plan },
   {
     name: "lasterr",
     mode: 0o444,
+    tools: known,
     changes: "content",
     content: text((s, { refusals }) => refusals.ofSession(s)),
   },
@@ -70,11 +78,12 @@ export const sessionRows: readonly Row<LiveSession>[] = [
 const newAgent: Row<LiveSession> = {
   name: "new",
   mode: 0o666,
+  tools: { own: "rw" },
   changes: ["children"],
   content: clone<LiveSession, LiveAgent>({
-    template: (session) => session.agentTemplate(),
-    create: (session, keys) => session.createAgent(keys),
-    amend: (session, agent, keys) => session.amendAgent(agent, keys),
+    template: (session, by) => session.agentTemplate(by),
+    create: (session, keys, by) => session.createAgent(keys, by),
+    amend: (session, agent, keys, by) => session.amendAgent(agent, keys, by),
   }),
 };
 
@@ -83,7 +92,6 @@ const paths = { folder: 0, agents: 1, short: 2, newAgent: 3, firstFile: 8 } as c
 
 /** A session as a folder; `session/{sname}/` and `s/{sname}/` differ in the files that they show. */
 export abstract class SessionSite extends Folder implements Site<LiveSession> {
-  readonly removable = true;
   protected readonly path: number;
 
   constructor(
@@ -100,8 +108,21 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
     return this.target.name;
   }
 
+  get standing(): Standing | undefined {
+    return this.context.view.session(this.target);
+  }
+
+  get removable(): boolean {
+    return mayEnd(this.standing);
+  }
+
+  protected override permissions(): number {
+    return this.removable ? 0o755 : 0o555;
+  }
+
   override alive(): void {
-    if (this.target.removed) throw new Fault("missing", "session removed");
+    super.alive();
+    if (this.target.removed || !this.standing) throw new Fault("missing", "session removed");
   }
 
   stamp(topics: readonly Topic[]): Stamp {
@@ -130,6 +151,7 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
   }
 
   protected override end(): Maybe<void> {
+    checkEnd(this.standing);
     return this.target.remove();
   }
 }
@@ -169,7 +191,8 @@ class AgentsFolder extends Folder {
   }
 
   protected child(name: string): File {
-    if (name === newAgent.name) return this.#new();
+    const file = fileOf([newAgent], name, this.site, this.#firstFile, this);
+    if (file) return file;
     const agent = this.site.target.agent(name);
     if (agent) return new AgentFolder(this.context, agent, this);
     throw new Fault("missing", `session ${this.site.name} has no agent ${name}`);
@@ -177,13 +200,20 @@ class AgentsFolder extends Folder {
 
   protected children(): File[] {
     const agents = this.site.target.agents();
-    return [this.#new(), ...agents.map((agent) => new AgentFolder(this.context, agent, this))];
+    const files = filesOf([newAgent], this.site, this.#firstFile, this);
+    return [...files, ...agents.map((agent) => new AgentFolder(this.context, agent, this))];
   }
 
   /** Nothing: the folder goes with its session, and `rm -r` gets to it before that. */
-  protected override end(): void {}
+  protected override end(): void {
+    checkEnd(this.site.standing);
+  }
 
-  #new(): File {
-    return new TreeFile(newAgent, this.site.target.qid + paths.newAgent, this.site, this);
+  protected override permissions(): number {
+    return this.site.removable ? 0o755 : 0o555;
+  }
+
+  get #firstFile(): number {
+    return this.site.target.qid + paths.newAgent;
   }
 }

@@ -2,7 +2,8 @@
 import { Fault } from "../fault.ts";
 import type { File } from "../ninep/file.ts";
 import type { LiveSession, Runtime, Stamp } from "../session/live.ts";
-import { fixedSite, rootPaths } from "./context.ts";
+import type { View } from "./access.ts";
+import { type Context, fixedSite, rootPaths } from "./context.ts";
 import type { Row } from "./files.ts";
 import { Folder, fileOf, filesOf } from "./folder.ts";
 import { clone } from "./new.ts";
@@ -14,26 +15,35 @@ const rows: readonly Row<Runtime>[] = [
   {
     name: "new",
     mode: 0o666,
+    tools: { own: "rw" },
     changes: [],
     content: clone<Runtime, LiveSession>({
-      template: (runtime) => runtime.sessionTemplate(),
-      create: (runtime, keys) => runtime.createSession(keys),
-      amend: (runtime, session, keys) => runtime.amendSession(session, keys),
+      template: (runtime, by) => runtime.sessionTemplate(by),
+      create: (runtime, keys, by) => runtime.createSession(keys, by),
+      amend: (runtime, session, keys, by) => runtime.amendSession(session, keys, by),
     }),
   },
-  { name: "idx", mode: 0o444, changes: "content", content: text(index) },
+  { name: "idx", mode: 0o444, tools: { own: "r" }, changes: "content", content: text(index) },
 ];
 
-/** One line an agent: session, agent, state, backend, model, cwd. Nothing in a field may look like a separator. */
-function index(runtime: Runtime): string {
-  const sessions = [...runtime.sessions()].sort((a, b) => (a.name < b.name ? -1 : 1));
+/**
+ * One line an agent: session, agent, state, backend, model, cwd. Nothing in a field may look like a separator. What a session is that
+ * only lets itself be prompted is not told.
+ */
+function index(runtime: Runtime, { view }: Context): string {
+  const sessions = visible(runtime, view).sort((a, b) => (a.name < b.name ? -1 : 1));
   const agents = sessions.flatMap((session) => session.agents());
   const line = agents.map((agent) => {
-    const { backend, model, cwd } = agent.describe();
+    const untold = { backend: "?", model: "?", cwd: "?" };
+    const { backend, model, cwd } = view.of(agent) === "sharing" ? untold : agent.describe();
     const fields = [agent.session.name, agent.name, agent.state, backend, model, cwd];
     return fields.map((field) => field.replace(/[\t\n]/g, "?")).join("\t");
   });
   return line.join("\n");
+}
+
+function visible(runtime: Runtime, view: View): LiveSession[] {
+  return runtime.sessions().filter((session) => view.session(session));
 }
 
 abstract class SessionList extends Folder {
@@ -45,7 +55,7 @@ abstract class SessionList extends Folder {
 
   protected child(name: string): File {
     const session = this.context.runtime.session(name);
-    if (session) return this.show(session);
+    if (session && this.context.view.session(session)) return this.show(session);
     const file = fileOf(rows, name, this.#site(), rootPaths.sessionFiles, this);
     if (file) return file;
     throw new Fault("missing", `no session ${name}; session/idx lists them all`);
@@ -53,7 +63,8 @@ abstract class SessionList extends Folder {
 
   protected children(): File[] {
     const files = filesOf(rows, this.#site(), rootPaths.sessionFiles, this);
-    return [...files, ...this.context.runtime.sessions().map((session) => this.show(session))];
+    const { runtime, view } = this.context;
+    return [...files, ...visible(runtime, view).map((session) => this.show(session))];
   }
 
   #site() {

@@ -2,7 +2,10 @@
 import { readFileSync } from "node:fs";
 import type { NineError } from "../ninep/errors.ts";
 import type { File, Peer } from "../ninep/file.ts";
-import type { Runtime } from "../session/live.ts";
+import { checkAname } from "../ninep/server.ts";
+import type { LiveAgent, Runtime } from "../session/live.ts";
+import { View } from "./access.ts";
+import type { Context } from "./context.ts";
 import { Refusals } from "./lasterr.ts";
 import { Plans } from "./plan.ts";
 import { Root } from "./root.ts";
@@ -18,13 +21,17 @@ export interface TreeOptions {
 }
 
 export class Tree {
+  /** The owner's. */
   readonly root: File;
   readonly #refusals: Refusals;
+  readonly #owner: Context;
+  readonly #toolRoots = new WeakMap<LiveAgent, File>();
 
   constructor(runtime: Runtime, options: TreeOptions) {
     this.#refusals = new Refusals((name) => runtime.session(name), options.mask);
-    this.root = new Root({
+    this.#owner = {
       runtime,
+      view: new View(),
       spoolDir: options.spoolDir,
       user: options.user ?? userName(),
       started: Date.now(),
@@ -32,7 +39,23 @@ export class Tree {
       lengths: new Lengths(),
       refusals: this.#refusals,
       plans: new Plans(),
-    });
+    };
+    this.root = new Root(this.#owner);
+  }
+
+  /** The root for who attaches: a tool's if it has come to the listener of an agent (`ToolListeners`), else the owner's. */
+  readonly attach = (peer: Peer): File => {
+    checkAname(peer.aname);
+    return peer.as ? this.#toolRoot(peer.as as LiveAgent) : this.root;
+  };
+
+  #toolRoot(agent: LiveAgent): File {
+    const known = this.#toolRoots.get(agent);
+    if (known) return known;
+    // What is noticed by comparing is noticed apart: the same path has another content here.
+    const root = new Root({ ...this.#owner, view: new View(agent), noticed: new Noticed() });
+    this.#toolRoots.set(agent, root);
+    return root;
   }
 
   /** To be told of every Rerror, with the path of the file that it is about; feeds the files `lasterr`. */

@@ -69,7 +69,10 @@ class WaitFile implements OpenFile {
         }
         unwatch();
       };
-      const unwatch = this.site.target.watch(look);
+      const watched = [this.site.target.watch(look), this.site.context.view.agent?.watch(look)];
+      const unwatch = () => {
+        for (const stop of watched) stop?.();
+      };
       signal.addEventListener("abort", interrupt, { once: true });
       if (signal.aborted) interrupt();
     });

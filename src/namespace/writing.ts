@@ -1,6 +1,7 @@
 /** Files that carry out what is written to them, before the write is answered. */
 import { Fault } from "../fault.ts";
 import type { CloseReason, OpenFile, Peer, Request } from "../ninep/file.ts";
+import type { Context } from "./context.ts";
 import type { Content } from "./files.ts";
 
 /** Bytes of one control request, over all messages that it took. */
@@ -52,30 +53,37 @@ export function withoutNewline(text: string): string {
   return text.endsWith("\n") ? text.slice(0, -1) : text;
 }
 
+/** The verb of a line. */
+const firstWord = (line: string) => /^\s*(\S*)/.exec(line)![1]!;
+
 /**
  * A control file of verbs: every line is one. `check` refuses what could never be carried out, before the first line is; the first line
- * that fails all the same fails the write, and those after it are not carried out.
+ * that fails all the same fails the write, and those after it are not carried out. Of `forTools` are those that tools may write.
  */
 export function verbs<T>(
   check: (target: T, line: string) => void,
   run: (target: T, line: string) => Promise<void>,
+  forTools: readonly string[] = [],
 ): Content<T> {
-  return requests(async (target: T, text) => {
+  return requests(async (target: T, text, { view }) => {
     const lines = text.split("\n").filter((line) => line !== "");
     if (lines.length === 0) throw new Fault("invalid", "empty command");
+    const refused = view.agent && lines.find((line) => !forTools.includes(firstWord(line)));
+    if (refused !== undefined)
+      throw new Fault("denied", `${firstWord(refused)}: a tool may write here only ${forTools.join(" ")}`);
     for (const line of lines) check(target, line);
     for (const line of lines) await run(target, line);
   });
 }
 
 /** A control file where all that one write brings is one request, which succeeds or fails as a whole. */
-export function requests<T>(run: (target: T, text: string) => Promise<void>): Content<T> {
+export function requests<T>(run: (target: T, text: string, context: Context) => Promise<void>): Content<T> {
   return {
     look: () => ({ length: 0, print: () => 0 }),
     open: (site) =>
       new RequestWriter((text) => {
         site.alive();
-        return run(site.target, withoutNewline(text));
+        return run(site.target, withoutNewline(text), site.context);
       }),
   };
 }

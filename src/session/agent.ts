@@ -39,10 +39,14 @@ export class Agent implements LiveAgent, ActorOwner {
     this.#services = services;
     this.qid = services.nextQid();
     this.#stamps = new Stamps(store.state.created);
-    this.profile = new Profile(store, services, () => session.cwd);
+    this.profile = new Profile(store, services, session);
     this.toolbox = new Toolbox(store, services, this.profile);
     this.#host = new Host(this, services);
     this.turns = new Turns(this.#host);
+  }
+
+  get id(): string {
+    return this.store.state.id;
   }
 
   get name(): string {
@@ -127,8 +131,9 @@ export class Agent implements LiveAgent, ActorOwner {
 
   // What it is told.
 
-  async submit(text: string): Promise<void> {
-    await this.#accept(text, "prompt");
+  /** `id`: under which the journal keeps it. */
+  async submit(text: string, id = newId()): Promise<void> {
+    await this.#accept(text, "prompt", id);
     this.#askWindow();
     this.#actor.send({ type: "WAKE" });
   }
@@ -143,9 +148,8 @@ export class Agent implements LiveAgent, ActorOwner {
     this.#actor.send({ type: "WAKE" });
   }
 
-  async #accept(text: string, how: Waiting["how"]): Promise<void> {
+  async #accept(text: string, how: Waiting["how"], id = newId()): Promise<void> {
     this.#alive();
-    const id = newId();
     this.store.append({ t: "prompt", id, text, how });
     this.touch("queue");
     try {
@@ -192,7 +196,12 @@ export class Agent implements LiveAgent, ActorOwner {
   async slash(line: string): Promise<void> {
     const answer = await runAgentVerb(this, line.slice(1));
     if (this.#removed || answer === "") return;
-    this.store.chat.block("info", {}, answer);
+    this.inform({}, answer);
+  }
+
+  /** Says something in chat that the model does not get. */
+  inform(attrs: Record<string, string>, text: string): void {
+    this.store.chat.block("info", attrs, text);
     this.touch("chat");
   }
 
@@ -295,15 +304,15 @@ export class Agent implements LiveAgent, ActorOwner {
     return this.profile.describe();
   }
 
-  async configure(keys: Keys): Promise<void> {
-    this.store.append({ t: "cfg", set: this.checkConfigure(keys) });
+  async configure(keys: Keys, maker?: Agent): Promise<void> {
+    this.store.append({ t: "cfg", set: this.checkConfigure(keys, maker) });
     this.touch("cfg", "tools", "turn");
     await this.store.sync();
   }
 
   /** Refuses what makes no sense or comes at a bad time; returns what is to be set. */
-  checkConfigure(keys: Keys): Record<string, string | null> {
-    const set = checkedSettings(keys, this.#services);
+  checkConfigure(keys: Keys, maker?: Agent): Record<string, string | null> {
+    const set = checkedSettings(keys, this.#services, maker);
     const moved = this.profile.groundMoved(set);
     if (moved) this.refuseWhileBusy(`a change of ${moved}`);
     return set;

@@ -2,7 +2,9 @@
 import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { Fault } from "../fault.ts";
+import type { Agent } from "./agent.ts";
 import { agentKeys, checkKeys, checkName, sessionKeys } from "./keys.ts";
+import { checkPower, folderWithin } from "./limits.ts";
 import type { Keys } from "./live.ts";
 import type { Services } from "./services.ts";
 
@@ -28,11 +30,18 @@ export function splitKeys(keys: Keys): SplitKeys {
   return split;
 }
 
-/** Session keys as a create or cfg write gives them, checked. */
-export function checkedSessionKeys(keys: Keys): Record<string, string> {
+/**
+ * Session keys as a create or cfg write gives them, checked. With `cwd` goes `within`, which is no key of anybody's: the folder that the
+ * one chosen by a tool must stay in.
+ */
+export function checkedSessionKeys(keys: Keys, maker?: Agent): Record<string, string> {
   checkKeys(keys, sessionKeys);
   const set = Object.fromEntries(keys);
   if (set.cwd) set.cwd = checkFolder(set.cwd);
+  if (set.cwd !== undefined) {
+    if (maker) set.cwd = folderWithin(set.cwd, maker);
+    set.within = maker?.profile.bound() ?? "";
+  }
   if (set.remote)
     throw new Fault("invalid", `remote=${set.remote}: sessions on other hosts are not built in yet`);
   return set;
@@ -40,7 +49,7 @@ export function checkedSessionKeys(keys: Keys): Record<string, string> {
 
 /** What ollie gives to tools itself, and what would turn its own programs into others. */
 const ownVariables =
-  /^(OLLIE_(TOOL|CALL_ID|SESSION|AGENT|CWD|TOOLS_PATH|MEMORY_PATH|TMP|ADDR|ARG_.*)|BUN_OPTIONS|BUN_BE_BUN)$/;
+  /^(OLLIE_(TOOL|CALL_ID|SESSION|AGENT|CWD|TOOLS_PATH|MEMORY_PATH|TMP|ADDR|TOKEN|ARG_.*)|BUN_OPTIONS|BUN_BE_BUN)$/;
 
 export function checkEnv(keys: Keys): void {
   for (const [name, value] of keys) {
@@ -57,26 +66,37 @@ export function agentPlan(
   keys: Keys,
   services: Services,
   freeName: (wanted: string) => string,
+  maker?: Agent,
 ): { name: string; set: Record<string, string | null> } {
   const rest = new Map(keys);
   const given = rest.get("name");
   rest.delete("name");
-  const set = checkedSettings(rest, services);
+  const set = checkedSettings(rest, services, maker);
   const config = set.agent ?? "default";
   services.agentConfig(config);
+  if (maker) checkPower(config, maker, services);
   const name = given || freeName(config);
   checkName(name);
   return { name, set };
 }
 
-/** Checks agent keys as a create or cfg write gives them; null unsets. */
-export function checkedSettings(keys: Keys, services: Services): Record<string, string | null> {
+/** Checks agent keys as a create or cfg write gives them; null unsets. `within` as in `checkedSessionKeys`. */
+export function checkedSettings(
+  keys: Keys,
+  services: Services,
+  maker?: Agent,
+): Record<string, string | null> {
   checkKeys(keys, agentKeys);
   const set: Record<string, string | null> = {};
   for (const [key, value] of keys) set[key] = value === "" ? null : value;
   if (set.backend) services.backend(set.backend);
   if (set.agent) services.agentConfig(set.agent);
+  if (set.agent && maker) checkPower(set.agent, maker, services);
   if (set.cwd) set.cwd = checkFolder(set.cwd);
+  if (set.cwd !== undefined) {
+    if (maker) set.cwd = folderWithin(set.cwd ?? undefined, maker);
+    set.within = maker?.profile.bound() ?? null;
+  }
   return set;
 }
 

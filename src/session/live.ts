@@ -24,7 +24,8 @@ export type Topic =
   | "plan"
   | "env"
   | "name"
-  | "children"; // the list of agents
+  | "children" // the list of agents
+  | "jobs"; // the list of jobs
 
 export interface Stamp {
   /** Counts changes; becomes `qid.vers`. */
@@ -35,6 +36,8 @@ export interface Stamp {
 
 export interface LiveAgent {
   readonly session: LiveSession;
+  /** Stays the same through renames and restarts, and is no other agent's. */
+  readonly id: string;
   readonly name: string;
   /** First number of a block of qid paths that is this agent's alone; see `qidBlock`. */
   readonly qid: number;
@@ -97,6 +100,33 @@ export interface LiveAgent {
   remove(): Promise<void>;
 }
 
+export interface LiveJob {
+  readonly session: LiveSession;
+  /** A number; no other job of the session ever has it. */
+  readonly id: string;
+  readonly qid: number;
+  readonly created: number;
+  readonly removed: boolean;
+  stamp(topic: Topic): Stamp;
+
+  /** The one line of `state`, without newline. */
+  readonly state: string;
+  readonly changes: number;
+  /** The state will not change any more. */
+  readonly ended: boolean;
+  /** Calls back after every change of `state`, and when the job's files are removed. Returns how to stop that. */
+  watch(listener: () => void): () => void;
+
+  cmd(): string;
+  readonly out: TextLog;
+  exit(): string;
+  /** As for agents. */
+  checkCtl(line: string): void;
+  ctl(line: string): Promise<void>;
+  /** Ends it if it runs. */
+  remove(): Promise<void>;
+}
+
 export interface LiveSession {
   readonly name: string;
   readonly qid: number;
@@ -107,11 +137,14 @@ export interface LiveSession {
   /** In order of creation; the first is what `s/` shows. */
   agents(): readonly LiveAgent[];
   agent(name: string): LiveAgent | undefined;
-  createAgent(keys: Keys): Promise<LiveAgent>;
+  /** `maker`: the agent whose tool asks for it, and which limits what it may be; undefined: the owner. So it is below. */
+  createAgent(keys: Keys, maker?: LiveAgent): Promise<LiveAgent>;
   /** Further writes on the same `agent/new` fid. */
-  amendAgent(agent: LiveAgent, keys: Keys): Promise<void>;
+  amendAgent(agent: LiveAgent, keys: Keys, maker?: LiveAgent): Promise<void>;
   /** What a read of `agent/new` gives before a write. */
-  agentTemplate(): string;
+  agentTemplate(maker?: LiveAgent): string;
+  /** Whether its key `share` lists a session of that name, whose tools then may prompt it. */
+  shares(name: string): boolean;
 
   cfg(): string;
   configure(keys: Keys): Promise<void>;
@@ -120,6 +153,7 @@ export interface LiveSession {
   plan(): Uint8Array;
   /** The whole new text; atomically and durably. */
   writePlan(text: Uint8Array): Promise<void>;
+  readonly jobs: { all(): readonly LiveJob[]; get(id: string): LiveJob | undefined };
   /** As `LiveAgent.checkCtl`. */
   checkCtl(line: string): void;
   /** A session verb of `ctl`, one line. */
@@ -135,9 +169,9 @@ export interface Runtime {
   sessions(): readonly LiveSession[];
   session(name: string): LiveSession | undefined;
   /** Creates everything or nothing. */
-  createSession(keys: Keys): Promise<LiveSession>;
-  amendSession(session: LiveSession, keys: Keys): Promise<void>;
-  sessionTemplate(): string;
+  createSession(keys: Keys, maker?: LiveAgent): Promise<LiveSession>;
+  amendSession(session: LiveSession, keys: Keys, maker?: LiveAgent): Promise<void>;
+  sessionTemplate(maker?: LiveAgent): string;
   stamp(topic: "children"): Stamp;
 
   /** The root's text files, ready to read; `ask` as in `LiveAgent.models`. */
@@ -150,5 +184,5 @@ export interface Runtime {
   metrics(): string;
 }
 
-/** How many qid paths belong to one session or agent: its folder is the first, its files follow in the order of the tables. Block 0 is the root's. */
+/** How many qid paths belong to one session, agent or job: its folder is the first, its files follow in the order of the tables. Block 0 is the root's. */
 export const qidBlock = 64;

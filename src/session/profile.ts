@@ -3,6 +3,7 @@ import type { AgentConfig } from "../config/agents.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { AgentSettings } from "../turn/host.ts";
 import { agentKeys, generation, keyLines } from "./keys.ts";
+import { real } from "./limits.ts";
 import type { Services } from "./services.ts";
 
 /** Settings that a running turn stands on. */
@@ -12,8 +13,8 @@ export class Profile {
   constructor(
     readonly store: AgentStore,
     readonly services: Services,
-    /** The session's, which holds where the agent has none of its own. */
-    readonly sessionCwd: () => string,
+    /** The session's folder, which holds where the agent has none of its own. */
+    readonly session: { readonly cwd: string; readonly within?: string },
   ) {}
 
   /** @throws Fault where the config is gone or makes no sense */
@@ -37,7 +38,17 @@ export class Profile {
   }
 
   cwd(): string {
-    return this.#set("cwd") ?? this.sessionCwd();
+    return this.#set("cwd") ?? this.session.cwd;
+  }
+
+  /** The folder that `cwd` has to stay in, links resolved, if it was a tool that chose `cwd`. */
+  within(): string | undefined {
+    return this.#set("cwd") ? this.#set("within") : this.session.within;
+  }
+
+  /** What agents made by tools of this one have to stay in: as far as itself may go, not only as far as it has gone. */
+  bound(): string {
+    return this.within() ?? real(this.cwd());
   }
 
   /** For a list of agents, which must not fail because the config or backend of one is gone. */

@@ -3,8 +3,10 @@ import type { Approvals } from "../elevate/approvals.ts";
 import { Fault, toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import type { Store } from "../store/store.ts";
+import type { Agent } from "./agent.ts";
 import { agentPlan, checkEnv, checkedSessionKeys, splitKeys } from "./checked.ts";
 import { agentKeys, checkName, sessionKeys, template } from "./keys.ts";
+import { checkGiven, childKey, childName } from "./limits.ts";
 import type { Keys, Runtime as LiveRuntime, Stamp } from "./live.ts";
 import { metricsText } from "./metrics.ts";
 import type { Services } from "./services.ts";
@@ -64,7 +66,9 @@ export class Runtime implements LiveRuntime {
         const { session, report: mended, damage } = await this.store.loadSession(name);
         report.push(...mended);
         this.damage.push(...damage);
-        this.#sessions.set(name, new Session(this, session, this.services));
+        const live = new Session(this, session, this.services);
+        this.#sessions.set(name, live);
+        report.push(...live.jobs.restore());
       } catch (error) {
         this.damage.push(`session ${name} could not be opened: ${toFault(error).message}`);
       }
@@ -82,17 +86,19 @@ export class Runtime implements LiveRuntime {
     return this.#sessions.get(name);
   }
 
-  async createSession(keys: Keys): Promise<Session> {
+  async createSession(keys: Keys, maker?: Agent): Promise<Session> {
+    if (maker) checkGiven(keys);
     if (keys.get("from")) throw new Fault("invalid", "from: forking a session is not built in yet");
     const { session, agent, env } = splitKeys(keys);
-    const { name = "", ...cfg } = checkedSessionKeys(session);
+    if (maker && !session.has("cwd")) session.set("cwd", "");
+    const { name = "", ...cfg } = checkedSessionKeys(session, maker);
     checkEnv(env);
-    const first = agentPlan(agent, this.services, (wanted) => wanted);
-    const sessionName = name || newId();
+    const first = agentPlan(agent, this.services, (wanted) => wanted, maker);
+    const sessionName = maker ? childName(name, maker) : name || newId();
     this.checkFree(sessionName);
     const store = await this.store.createSession(
       sessionName,
-      { cfg: unset(cfg), env: unset(Object.fromEntries(env)) },
+      { cfg: unset({ ...cfg, ...maker?.session.inherited }), env: unset(Object.fromEntries(env)) },
       [{ name: first.name, config: first.set.agent ?? "default", cfg: first.set }],
     );
     const live = new Session(this, store, this.services);
@@ -102,13 +108,15 @@ export class Runtime implements LiveRuntime {
     return live;
   }
 
-  amendSession(session: Session, keys: Keys): Promise<void> {
-    return session.amend(keys);
+  amendSession(session: Session, keys: Keys, maker?: Agent): Promise<void> {
+    return session.amend(keys, maker);
   }
 
-  sessionTemplate(): string {
-    const { defaultBackend, defaultModel, cwd } = this.services;
+  sessionTemplate(maker?: Agent): string {
+    const { defaultBackend, defaultModel } = this.services;
+    const cwd = maker?.profile.cwd() ?? this.services.cwd;
     const defaults = { agent: "default", backend: defaultBackend, model: defaultModel ?? "", cwd };
+    if (maker) return template({ name: childKey(maker), ...agentKeys }, defaults);
     const variable = { check: () => {}, help: "a variable for the tools; any number of them" };
     return template({ ...sessionKeys, ...agentKeys, "env.NAME": variable }, defaults);
   }
@@ -124,6 +132,7 @@ export class Runtime implements LiveRuntime {
       agents: agents.length,
       busy: agents.filter((agent) => agent.busy).length,
       queued: agents.reduce((sum, agent) => sum + agent.queue().length, 0),
+      jobs: this.sessions().reduce((sum, session) => sum + session.jobs.running.length, 0),
       ...this.reports.ninep(),
     });
   }

@@ -7,11 +7,13 @@ import type { AgentStore } from "../store/agent-store.ts";
 import type { SessionStore } from "../store/session-store.ts";
 import { ServicePool } from "../tools/service.ts";
 import { Gate } from "../turn/gate.ts";
-import { liveSession } from "../turn/machine.ts";
 import { Agent } from "./agent.ts";
 import { agentPlan, checkEnv, checkedSessionKeys, splitKeys } from "./checked.ts";
 import { agentKeys, checkName, envLines, keyLines, sessionKeys, template } from "./keys.ts";
+import { checkGiven, childName } from "./limits.ts";
+import { Jobs } from "./jobs.ts";
 import type { Keys, LiveSession, Stamp, Topic } from "./live.ts";
+import { liveSession } from "./machine.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { Stamps } from "./stamps.ts";
@@ -20,6 +22,7 @@ import { tap } from "./tap.ts";
 export class Session implements LiveSession {
   readonly qid: number;
   readonly gate = new Gate();
+  readonly jobs: Jobs;
   /** The programs that run beside the calls of its agents. */
   readonly services = new ServicePool();
   readonly #services: Services;
@@ -40,6 +43,7 @@ export class Session implements LiveSession {
     this.#stamps = new Stamps(store.json.created);
     this.#actor = createActor(liveSession, { id: "session", inspect: tap(this) });
     this.#actor.start();
+    this.jobs = new Jobs(this, services, this.#actor);
     for (const agent of store.agents()) this.#adopt(agent);
   }
 
@@ -84,6 +88,17 @@ export class Session implements LiveSession {
     return this.store.json.cfg.cwd || this.#services.cwd;
   }
 
+  /** What child sessions that tools make are to have in common with it. */
+  get inherited(): Record<string, string> {
+    const { sandbox = "", remote = "" } = this.store.json.cfg;
+    return { sandbox, remote };
+  }
+
+  /** The folder that `cwd` has to stay in, where a tool has chosen it. */
+  get within(): string | undefined {
+    return this.store.json.cfg.cwd ? this.store.json.cfg.within : undefined;
+  }
+
   stamp(topic: Topic): Stamp {
     return this.#stamps.of(topic);
   }
@@ -102,9 +117,12 @@ export class Session implements LiveSession {
     return this.#agents.find((agent) => actorId(agent) === id);
   }
 
-  async createAgent(keys: Keys): Promise<Agent> {
+  async createAgent(keys: Keys, maker?: Agent): Promise<Agent> {
     this.#alive();
-    const { name, set } = agentPlan(keys, this.#services, (wanted) => this.#freeName(wanted));
+    if (maker) checkGiven(keys);
+    // Where a tool makes it, it has a folder of its own: the session's may be one that the maker has no business in.
+    const wanted = maker ? new Map([["cwd", ""], ...keys]) : keys;
+    const { name, set } = agentPlan(wanted, this.#services, (wanted) => this.#freeName(wanted), maker);
     if (this.#taken(name)) throw new Fault("exists", `agent ${name} exists in session ${this.name}`);
     this.#reserved.add(name);
     try {
@@ -128,14 +146,15 @@ export class Session implements LiveSession {
     for (let n = 2; ; n++) if (!this.#taken(`${wanted}-${n}`)) return `${wanted}-${n}`;
   }
 
-  async amendAgent(agent: Agent, keys: Keys): Promise<void> {
+  async amendAgent(agent: Agent, keys: Keys, maker?: Agent): Promise<void> {
+    if (maker) checkGiven(keys);
     const rest = new Map(keys);
     const name = rest.get("name");
     rest.delete("name");
     if (name !== undefined) this.#checkNewName(agent, name);
-    agent.checkConfigure(rest);
+    agent.checkConfigure(rest, maker);
     if (name !== undefined) await agent.rename(name);
-    if (rest.size > 0) await agent.configure(rest);
+    if (rest.size > 0) await agent.configure(rest, maker);
   }
 
   #checkNewName(agent: Agent, name: string): void {
@@ -160,13 +179,21 @@ export class Session implements LiveSession {
     await agent.store.remove();
   }
 
-  agentTemplate(): string {
+  agentTemplate(maker?: Agent): string {
     const name = {
       check: () => {},
       help: "a file name of at most 128 bytes; empty: that of the agent config",
     };
     const backend = this.#services.defaultBackend;
-    return template({ name, ...agentKeys }, { agent: "default", cwd: this.cwd, backend });
+    return template(
+      { name, ...agentKeys },
+      { agent: "default", cwd: maker?.profile.cwd() ?? this.cwd, backend },
+    );
+  }
+
+  /** There is one more job, or one less. */
+  jobsChanged(): void {
+    this.#stamps.touch("jobs");
   }
 
   // Its own files.
@@ -177,8 +204,13 @@ export class Session implements LiveSession {
     return keyLines(Object.keys(sessionKeys).map((key) => [key, shown[key] ?? ""] as const));
   }
 
-  async configure(keys: Keys): Promise<void> {
-    const { name, ...set } = this.#checkConfigure(keys);
+  shares(name: string): boolean {
+    const listed = (this.store.json.cfg.share ?? "").split(",");
+    return listed.some((one) => one.trim() === name);
+  }
+
+  async configure(keys: Keys, maker?: Agent): Promise<void> {
+    const { name, ...set } = this.#checkConfigure(keys, maker);
     if (name !== undefined) await this.rename(name);
     await this.store.update((json) => {
       for (const [key, value] of Object.entries(set)) {
@@ -190,8 +222,8 @@ export class Session implements LiveSession {
     for (const agent of this.#agents) agent.touch("cfg", "turn");
   }
 
-  #checkConfigure(keys: Keys): Record<string, string> {
-    const set = checkedSessionKeys(keys);
+  #checkConfigure(keys: Keys, maker?: Agent): Record<string, string> {
+    const set = checkedSessionKeys(keys, maker);
     if (set.name !== undefined) this.runtime.checkFree(set.name, this);
     if (set.cwd !== undefined && set.cwd !== this.store.json.cfg.cwd)
       for (const agent of this.#agents) agent.refuseWhileBusy("a change of cwd");
@@ -218,10 +250,13 @@ export class Session implements LiveSession {
   }
 
   /** Everything that a further write on the same `session/new` fid may add. */
-  async amend(keys: Keys): Promise<void> {
+  async amend(keys: Keys, maker?: Agent): Promise<void> {
+    if (maker) checkGiven(keys);
     const { session, agent, env } = splitKeys(keys);
+    const name = session.get("name");
+    if (maker && name !== undefined) session.set("name", childName(name, maker));
     const [first] = this.#agents;
-    this.#checkConfigure(session);
+    this.#checkConfigure(session, maker);
     checkEnv(env);
     if (agent.size > 0) {
       if (!first)
@@ -229,11 +264,11 @@ export class Session implements LiveSession {
           "missing",
           `session ${this.name} has no agent that ${[...agent.keys()][0]} could be set on`,
         );
-      first.checkConfigure(agent);
+      first.checkConfigure(agent, maker);
     }
     if (env.size > 0) await this.changeEnv(env);
-    if (session.size > 0) await this.configure(session);
-    if (agent.size > 0) await first!.configure(agent);
+    if (session.size > 0) await this.configure(session, maker);
+    if (agent.size > 0) await first!.configure(agent, maker);
   }
 
   plan(): Uint8Array {
@@ -297,6 +332,7 @@ export class Session implements LiveSession {
     this.#actor.send({ type: "KILL" });
     this.#actor.stop();
     for (const agent of this.#agents) agent.end();
+    await this.jobs.endAll();
     this.runtime.forget(this);
     await this.services.close();
     await this.store.remove();

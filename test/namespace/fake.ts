@@ -6,7 +6,7 @@ import type { Keys, LiveAgent, LiveSession, Runtime, Stamp, Topic } from "../../
 import { qidBlock } from "../../src/session/live.ts";
 import type { TextLog } from "../../src/store/text-log.ts";
 
-const knownKeys = new Set(["name", "cwd", "model", "temperature", "agent"]);
+const knownKeys = new Set(["name", "cwd", "model", "temperature", "agent", "share"]);
 const started = Date.UTC(2026, 0, 2);
 let blocks = 0;
 
@@ -49,6 +49,7 @@ export class FakeLog implements TextLog {
 
 export class FakeAgent implements LiveAgent {
   readonly qid = ++blocks * qidBlock;
+  readonly id = `id${this.qid}`;
   readonly created = started;
   readonly #stamps = new Stamps();
   readonly #listeners = new Set<() => void>();
@@ -280,6 +281,10 @@ export class FakeSession implements LiveSession {
 
   agentTemplate(): string {
     return "name=\n";
+  }
+
+  shares(name: string): boolean {
+    return (this.keys.get("share") ?? "").split(",").includes(name);
   }
 
   cfg(): string {

@@ -23,7 +23,9 @@ test("has the whole sentence, with time and path, where the error was cut", asyn
   const [, time, path, words] = line.exec(await served.client.readText("lasterr")) ?? [];
   expect(Math.abs(Date.now() - Date.parse(time!))).toBeLessThan(60_000);
   expect(path).toBe(`/${agentPath}/cfg`);
-  expect(words).toBe(`Invalid argument: unknown key ${key}; there are name cwd model temperature agent`);
+  expect(words).toBe(
+    `Invalid argument: unknown key ${key}; there are name cwd model temperature agent share`,
+  );
 });
 
 test("of a session knows only what was refused there", async () => {
