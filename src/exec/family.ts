@@ -47,21 +47,22 @@ export async function end(family: Family, grace: number): Promise<{ ended: Membe
   const search = new Search(family);
   const started = performance.now();
   const told = new Set<string>();
+  let limit = Number.POSITIVE_INFINITY;
   for (let pause = 2; ; pause = Math.min(2 * pause, longestPause)) {
     const living = search.living();
-    const waited = performance.now() - started;
-    if (living.length === 0 || waited > grace + 1000) {
+    const now = performance.now();
+    if (living.length === 0 || now > limit) {
       const left = living.map(({ pid }) => pid);
       return { ended: [...search.found.values()].filter(({ pid }) => !left.includes(pid)), left: living };
     }
-    const signal = waited < grace ? "SIGTERM" : "SIGKILL";
-    if (signal === "SIGKILL") search.freeze();
-    for (const { pid } of living) {
-      if (told.has(signal + pid)) continue;
+    const signal = now < started + grace ? "SIGTERM" : "SIGKILL";
+    const fresh = living.map(({ pid }) => pid).filter((pid) => !told.has(signal + pid));
+    if (fresh.length > 0) pause = 2;
+    for (const pid of signal === "SIGKILL" && fresh.length > 0 ? search.stopped() : fresh) {
       told.add(signal + pid);
       kill(pid, signal);
-      pause = 2;
     }
+    if (signal === "SIGKILL") limit = Math.min(limit, performance.now() + 1000);
     await Bun.sleep(pause);
   }
 }
@@ -71,7 +72,9 @@ const longestPause = 32;
 /** Looks at the list of processes for one answer, should people come and go each time. */
 const mostLooks = 5;
 /** Looks until all members have been stopped, likewise. */
-const mostFreezes = 20;
+const mostStops = 20;
+/** Of so many members it is found out what they run: nobody reads a longer list. */
+const mostCommands = 16;
 
 class Search {
   /** All that ever were found, by pid. */
@@ -87,19 +90,20 @@ class Search {
   }
 
   /**
-   * Stops all members. Those that fork faster than they can be killed one by one do not get away: what is stopped forks no more, and
-   * keeps its place under the limit of processes.
+   * Stops all members and returns their ids. Those that fork faster than they can be killed one by one do not get away: what is stopped
+   * forks no more, and keeps its place under the limit of processes until all are stopped.
    */
-  freeze(): void {
+  stopped(): ReadonlySet<number> {
     const stopped = new Set<number>();
-    for (let look = 0; look < mostFreezes; look++) {
-      const running = this.living().filter(({ pid }) => !stopped.has(pid));
-      if (running.length === 0) return;
-      for (const { pid } of running) {
+    for (let look = 0, before = -1; look < mostStops && stopped.size > before; look++) {
+      before = stopped.size;
+      for (const pid of pids()) {
+        if (stopped.has(pid) || !this.belongs(pid)) continue;
         kill(pid, "SIGSTOP");
         stopped.add(pid);
       }
     }
+    return stopped;
   }
 
   /**
@@ -122,7 +126,8 @@ class Search {
   }
 
   private member(pid: number): Member {
-    const member = this.found.get(pid) ?? { pid, command: commandOf(pid) };
+    const command = () => (this.found.size < mostCommands ? commandOf(pid) : "");
+    const member = this.found.get(pid) ?? { pid, command: command() };
     this.found.set(pid, member);
     return member;
   }

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 
 /** Where they are counted for the call alone, as in a user namespace of its own; `setrlimit(2)`, RLIMIT_NPROC. */
-export const processLimit = 4096;
+export const processLimit = 1024;
 
 /**
  * Where the kernel counts all that the user runs: as many more as a call may have than there are by now. It is the threads of the whole
