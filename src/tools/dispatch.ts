@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type RunResult, run } from "../exec/process.ts";
 import { Fault, toFault } from "../fault.ts";
 import type { Cage } from "../sandbox/cage.ts";
+import { detach } from "./detach.ts";
 import { temporaryFolder } from "./environment.ts";
 import { executionOf } from "./execution.ts";
 import type { Lease } from "./service.ts";
@@ -21,7 +22,8 @@ const shownArguments = 300;
  * Exit status 0 is success. An argument named `timeout`, where the tool's schema has one, is the call's time limit in seconds.
  *
  * @param onOutput gets what is printed as it comes, cleaned for display
- * @param signal aborted: TERM at once, KILL after 500 ms, and the result keeps what was printed
+ * @param signal aborted: TERM at once, KILL after 500 ms, and the result keeps what was printed. A Fault as its reason says by whom:
+ * "cancelled by the user"
  */
 export async function callTool(
   prepared: Prepared,
@@ -47,6 +49,10 @@ export async function callTool(
     lease = await leaseOf(tool, ctx, cage, signal);
     const execution = executionOf(tool, args, ctx, callId, cage);
     if (lease) execution.env.OLLIE_SERVICE = lease.socket;
+    if (wishes.detach) {
+      const after = cage && (() => cage.after(""));
+      return await detach(tool, args, ctx, { ...wishes, execution, after, confined: confinement(cage, approval) });
+    }
     if (wishes.sudo) root = asRoot(execution, approval!.sudo!);
     const result = await run({
       ...(root ?? execution),
@@ -64,7 +70,7 @@ export async function callTool(
     const closing = [
       lease?.note ?? "",
       ...remarks,
-      status(result, wishes.timeout, tool, confinement(cage, approval)),
+      status(result, { limit: wishes.timeout, tool, signal }, confinement(cage, approval)),
     ]
       .filter((line) => line !== "")
       .map((line) => `[${ctx.secrets.mask(line)}]`)
@@ -124,13 +130,23 @@ function verdict({ ended, code }: RunResult): Pick<CallOutcome, "ok" | "how"> {
 }
 
 /** One line: chat shows what a tool prints as it comes, and of the result then only this. */
-function status(result: RunResult, limit: number, tool: Tool, confined: string | undefined): string {
-  const parts = [ending(result, limit, tool), result.leftovers, confined];
+function status(result: RunResult, call: Ended, confined: string | undefined): string {
+  const parts = [ending(result, call), result.leftovers, confined];
   return parts.filter((part) => part).join(", ");
 }
 
-function ending({ ended, code, signal, wall }: RunResult, limit: number, tool: Tool): string {
-  if (ended === "cancelled") return `cancelled by the user after ${(wall / 1000).toFixed(1)} s`;
+interface Ended {
+  tool: Tool;
+  /** Seconds. */
+  limit: number;
+  signal: AbortSignal;
+}
+
+function ending({ ended, code, signal, wall }: RunResult, { tool, limit, signal: stop }: Ended): string {
+  if (ended === "cancelled") {
+    const how = stop.reason instanceof Fault ? stop.reason.message : "cancelled by the user";
+    return `${how} after ${(wall / 1000).toFixed(1)} s`;
+  }
   if (ended === "timeout") {
     const more = understands(tool, "timeout") ? '; "timeout" asks for more' : "";
     return `killed after ${limit} s (not a crash: that is its time limit${more}), what it printed until then is above`;

@@ -1,7 +1,7 @@
 /** One tool call of an answer, from the model's text to its one result. */
 import type { ModelCall } from "../backends/backend.ts";
 import type { ElevatedCall } from "../elevate/elevation.ts";
-import { toFault } from "../fault.ts";
+import { Fault, toFault } from "../fault.ts";
 import type { BlockHandle } from "../store/chat.ts";
 import { callTool } from "../tools/dispatch.ts";
 import type { Approval, CallOutcome, Concurrency, Prepared } from "../tools/tool.ts";
@@ -28,6 +28,8 @@ export class Call {
     readonly host: TurnHost,
     call: ModelCall,
     readonly prepared: Prepared,
+    /** Whether the server is about to end. */
+    readonly halting: () => boolean,
   ) {
     this.id = call.id;
     this.name = call.name;
@@ -73,6 +75,12 @@ export class Call {
     return { session: this.host.gate, tool, args, wishes, ctx: this.host.callContext(), say };
   }
 
+  /** Who ends it, should it be ended now. */
+  whyStopped(): Fault {
+    const who = this.halting() ? "the server's shutdown" : "the user";
+    return new Fault("interrupted", `cancelled by ${who}`);
+  }
+
   /** Runs the call. Aborting `signal` ends its processes; what was printed so far is still returned. Never throws. */
   async execute(signal: AbortSignal): Promise<CallOutcome> {
     if (!this.prepared.ok) return { ok: false, how: "refused", text: this.prepared.text };
@@ -82,7 +90,11 @@ export class Call {
       store.append({ t: "call", id: this.id });
       await store.sync();
       if (signal.aborted)
-        return { ok: false, how: "cancelled", text: "Cancelled by the user before it ran." };
+        return {
+          ok: false,
+          how: "cancelled",
+          text: `${this.name} was ${this.whyStopped().message} before it ran.`,
+        };
       services.counters.toolCalls++;
       const context = { ...this.host.callContext(), approval: this.#approval };
       return await callTool(this.prepared, context, this.id, signal, (text) => this.#show(text));

@@ -9,9 +9,10 @@ import type { Turns } from "./turns.ts";
 
 const execute: CallbackActorLogic<{ type: "STOP" }, { work: unknown }> = fromCallback(
   ({ input, sendBack, receive }) => {
+    const call = input.work as Call;
     const stop = new AbortController();
-    receive(() => stop.abort());
-    (input.work as Call).execute(stop.signal).then((outcome) => sendBack({ type: "EXECUTED", outcome }));
+    receive(() => stop.abort(call.whyStopped()));
+    call.execute(stop.signal).then((outcome) => sendBack({ type: "EXECUTED", outcome }));
     return () => stop.abort();
   },
 );

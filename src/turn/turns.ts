@@ -176,7 +176,13 @@ export class Turns implements AgentWork {
     if (remark) store.chat.block("info", {}, remark);
     const refusal = whyNotRun[reason];
     turn.calls = calls.map(
-      (call) => new Call(this.host, call, refusal ? { ok: false, text: refusal } : prepare(call, tools)),
+      (call) =>
+        new Call(
+          this.host,
+          call,
+          refusal ? { ok: false, text: refusal } : prepare(call, tools),
+          () => this.#halting,
+        ),
     );
     this.host.touch("chat");
     return { calls: turn.calls.map((call) => ({ ...identity(call), work: call })) };
