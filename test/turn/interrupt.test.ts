@@ -328,3 +328,20 @@ describe("at the same time", () => {
     }
   });
 });
+
+test("the result of a call that ends with the server says so", async () => {
+  await reach("while a tool runs");
+  await world.stop();
+  const again = await restarted();
+  const results = (await history(again)).filter(({ role }) => role === "tool");
+  expect(results.map((message) => "text" in message && message.text)).toEqual([
+    expect.stringContaining("cancelled by the server's shutdown after"),
+    expect.stringContaining("server"),
+  ]);
+  expect(chat(again)).not.toContain("by the user");
+}, 20_000);
+
+async function restarted(): Promise<Agent> {
+  await world.start();
+  return world.runtime.session("s")!.agents()[0]!;
+}
