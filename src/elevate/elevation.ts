@@ -66,7 +66,7 @@ export class Elevation {
   async #approval(call: ElevatedCall, signal: AbortSignal): Promise<Scope | { denied: string }> {
     const root = call.wishes.sudo ? ", as root" : "";
     call.say(
-      `${call.tool.name} waits to be allowed to run outside of the sandbox${root}:\n${visible(commandOf(call.args))}`,
+      `${call.tool.name} waits to be allowed to run outside of the sandbox${root} (o approve asks you):\n${visible(commandOf(call.args))}`,
     );
     const answer = await this.#ask(call, { ...subjectOf(call, this.host), kind: "approval" }, signal);
     if (answer.decision !== "allow") return this.#denied(call, answer);

@@ -31,10 +31,13 @@ export type Answer =
   | { decision: "deny"; reason: string }
   | { decision: "password"; password: Uint8Array };
 
-/** A question as one line for people and scripts: id, session, agent, tool and what it is about, separated by tabs. */
+/**
+ * A question as one line for people and scripts: id, session, agent, tool and command, separated by tabs. Where a password is wanted the tool's
+ * name has ` (password)` behind it, which no name can hold.
+ */
 export function lineOf({ id, session, agent, tool, kind, again, command }: Question): string {
-  const want = kind === "approval" ? "" : again ? "[password again] " : "[password] ";
-  return [id, session, agent, tool, want + command].map(visible).join("\t");
+  const want = kind === "approval" ? "" : again ? " (password again)" : " (password)";
+  return [id, session, agent, tool + want, command].map(visible).join("\t");
 }
 
 /** Of a call: what there is to see of it for a person. Arguments that only ollie itself understands do not count as the tool's. */

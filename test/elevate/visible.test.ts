@@ -49,6 +49,6 @@ describe("what a person is shown", () => {
       cwd: "/",
       host: "h",
     });
-    expect(line).toBe("1\ta␉b\tc⏎d\tt\t[password] x␉y");
+    expect(line).toBe("1\ta␉b\tc⏎d\tt (password)\tx␉y");
   });
 });

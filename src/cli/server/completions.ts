@@ -33,7 +33,7 @@ export const completions = command({
 
 const o: Words = {
   program: "o",
-  commands: "new ls env read write tail prompt ask readloop wait stop kill tui help"
+  commands: "new ls env read write tail prompt ask readloop wait stop kill approve tui help"
     .split(" ")
     .map((name) => ({ name, summary: "", options: [] })),
 };

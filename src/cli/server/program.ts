@@ -25,6 +25,10 @@ export const olliesrv: Program = {
       summary: "check configuration, backends and machine",
       load: async () => (await import("./doctor.ts")).doctor,
     },
+    elevate: {
+      summary: "ask you when an agent wants out of the sandbox",
+      load: async () => (await import("./elevate/command.ts")).elevate,
+    },
     init: {
       summary: "install or update the shipped files",
       load: async () => (await import("./init.ts")).init,
