@@ -11,7 +11,6 @@ import {
 } from "node:fs";
 import { basename, dirname } from "node:path";
 import { Fault, toFault } from "../fault.ts";
-import { tokenFile } from "./admission.ts";
 import { tryLock } from "./libc.ts";
 import { SocketStream } from "./socket.ts";
 
@@ -48,8 +47,8 @@ export function privateFolder(path: string): void {
     );
   }
   if ((stat.mode & 0o077) === 0) return;
-  const ours = [path, lockPath(path), tokenFile(path)].map((one) => basename(one));
-  if (!readdirSync(folder).every((name) => ours.includes(name))) {
+  const ours = (name: string) => name === basename(path) || name.startsWith(`${basename(path)}.`);
+  if (!readdirSync(folder).every(ours)) {
     throw new Fault(
       "denied",
       `the folder ${folder} is open to others: make it 0700 or choose another for the socket`,

@@ -45,10 +45,6 @@ export class Agent implements LiveAgent, ActorOwner {
     this.turns = new Turns(this.#host);
   }
 
-  get id(): string {
-    return this.store.state.id;
-  }
-
   get name(): string {
     return this.store.name;
   }

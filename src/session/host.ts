@@ -5,6 +5,7 @@ import { systemPrompt } from "../turn/context.ts";
 import type { Gate } from "../turn/gate.ts";
 import type { AgentSettings, TurnHost } from "../turn/host.ts";
 import type { Agent } from "./agent.ts";
+import { checkBound } from "./limits.ts";
 import type { Topic } from "./live.ts";
 import type { Services } from "./services.ts";
 
@@ -54,7 +55,7 @@ export class Host implements TurnHost {
       env: Object.fromEntries(session.envMap()),
       secrets: session.store.secrets,
       tmp: session.store.tmp,
-      addr,
+      address: (over) => (over === "unix" ? { addr: addresses.unix(agent) } : addresses.tcp(agent)),
       toolsPath,
       memoryPath,
       skillsPath,

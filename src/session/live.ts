@@ -36,8 +36,6 @@ export interface Stamp {
 
 export interface LiveAgent {
   readonly session: LiveSession;
-  /** Stays the same through renames and restarts, and is no other agent's. */
-  readonly id: string;
   readonly name: string;
   /** First number of a block of qid paths that is this agent's alone; see `qidBlock`. */
   readonly qid: number;

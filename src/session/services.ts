@@ -1,10 +1,18 @@
 /** What all sessions of a server share. */
 import type { AgentConfig } from "../config/agents.ts";
 import type { TurnServices } from "../turn/host.ts";
+import type { LiveAgent } from "./live.ts";
+
+/** Where the tools of an agent find the tree as it is for them; made when first asked for, and gone with the agent. */
+export interface ToolAddresses {
+  /** Dial string of a unix socket. @throws Fault */
+  unix(agent: LiveAgent): string;
+  /** The same for who may have no unix socket: dial string of a port of the loopback, and what to show there. @throws Fault */
+  tcp(agent: LiveAgent): { addr: string; token: string };
+}
 
 export interface Services extends TurnServices {
-  /** Dial string of the server, for `OLLIE_ADDR`. */
-  readonly addr: string;
+  readonly addresses: ToolAddresses;
   /** Where agents work whose session names no folder. */
   readonly cwd: string;
   /** As in `OLLIE_TOOLS_PATH`, `OLLIE_MEMORY_PATH`, `OLLIE_SKILLS_PATH`. */

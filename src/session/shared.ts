@@ -17,7 +17,7 @@ import type { ToolRegistry } from "../tools/tool.ts";
 import { qidBlock } from "./live.ts";
 import { Counters } from "./metrics.ts";
 import type { Reports } from "./runtime.ts";
-import type { Services } from "./services.ts";
+import type { Services, ToolAddresses } from "./services.ts";
 
 /** Milliseconds for which an agent config counts as unchanged. */
 const configFresh = 1000;
@@ -36,7 +36,7 @@ export class Shared implements Services {
 
   constructor(
     config: Config,
-    readonly addr: string,
+    readonly addresses: ToolAddresses,
     readonly log: Logger,
   ) {
     this.#config = config;

@@ -33,8 +33,13 @@ export function callEnvironment(
     OLLIE_CALL_ID: callId,
     OLLIE_SESSION: ctx.session,
     OLLIE_AGENT: ctx.agent,
-    ...(ctx.addr && { OLLIE_ADDR: ctx.addr }),
+    ...addressVariables(ctx, cage),
   };
+}
+
+function addressVariables(ctx: CallContext, cage: Cage | undefined): Record<string, string> {
+  const { addr, token } = ctx.address(cage?.noUnixSockets ? "tcp" : "unix");
+  return { OLLIE_ADDR: addr, ...(token && { OLLIE_TOKEN: token }) };
 }
 
 /** What all calls in a folder have in common: the environment of a service, which is no single call's. */

@@ -71,8 +71,8 @@ export interface CallContext {
   secrets: Secrets;
   /** The session's private folder for TMPDIR and kept outputs. */
   tmp: string;
-  /** Dial string for OLLIE_ADDR. */
-  addr: string;
+  /** Where its tools find their tree: OLLIE_ADDR, and OLLIE_TOKEN for a port of the loopback. @throws Fault */
+  address(over: "unix" | "tcp"): { addr: string; token?: string };
   toolsPath: string;
   memoryPath: string;
   skillsPath: string;

@@ -95,7 +95,7 @@ describe("doc/WRITING_TOOLS.md", () => {
       env: {},
       secrets: new Secrets(),
       tmp: "/t",
-      addr: "unix!/a",
+      address: (over) => (over === "unix" ? { addr: "unix!/a" } : { addr: "tcp!127.0.0.1!1", token: "t" }),
       toolsPath: "/tools",
       memoryPath: "/memory",
       skillsPath: "/skills",

@@ -2,7 +2,7 @@
 import pino from "pino";
 import { Approvals } from "../../src/elevate/approvals.ts";
 import { Fault } from "../../src/fault.ts";
-import type { Keys, LiveAgent, LiveSession, Runtime, Stamp, Topic } from "../../src/session/live.ts";
+import type { Keys, LiveAgent, LiveJob, LiveSession, Runtime, Stamp, Topic } from "../../src/session/live.ts";
 import { qidBlock } from "../../src/session/live.ts";
 import type { TextLog } from "../../src/store/text-log.ts";
 
@@ -41,15 +41,18 @@ export class FakeLog implements TextLog {
     this.start += bytes;
   }
 
+  kept(offset: number): number {
+    return Math.max(offset, this.start);
+  }
+
   read(offset: number, count: number): Uint8Array {
-    const at = Math.max(0, offset - this.start);
+    const at = this.kept(offset) - this.start;
     return this.#text.subarray(at, at + count);
   }
 }
 
 export class FakeAgent implements LiveAgent {
   readonly qid = ++blocks * qidBlock;
-  readonly id = `id${this.qid}`;
   readonly created = started;
   readonly #stamps = new Stamps();
   readonly #listeners = new Set<() => void>();

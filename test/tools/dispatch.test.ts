@@ -40,7 +40,7 @@ describe("a call", () => {
     process.env.OLLIE_OPENAI_KEY = "sk-server";
     process.env.SSH_AUTH_SOCK = "/run/agent";
     const shop = workshop("#!/bin/sh\npwd\nenv\n", free, {
-      addr: "unix!/run/x",
+      address: () => ({ addr: "unix!/run/x" }),
       memoryPath: "/mem",
       skillsPath: "/s1:/s2",
       env: {

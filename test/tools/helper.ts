@@ -68,7 +68,7 @@ export class Workshop {
       env: {},
       secrets: new Secrets(),
       tmp: join(this.dir, "tmp"),
-      addr: "",
+      address: () => ({ addr: "" }),
       cage: async () => undefined,
       toolsPath,
       memoryPath: join(this.dir, "memory"),

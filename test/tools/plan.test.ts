@@ -7,7 +7,11 @@ let shop: Workshop;
 
 beforeAll(async () => {
   served = await serve();
-  shop = new Workshop(undefined, { session: "a", agent: "default", addr: `unix!${served.dir}/run/9p` });
+  shop = new Workshop(undefined, {
+    session: "a",
+    agent: "default",
+    address: () => ({ addr: `unix!${served.dir}/run/9p` }),
+  });
 });
 afterAll(() => served[Symbol.asyncDispose]());
 

@@ -80,7 +80,7 @@ describe("the kit", () => {
 
   test("says when there is no tree to talk to", async () => {
     const shop = workshop('import { nine } from "ollie:tool"; await nine.read("version");');
-    shop.ctx.addr = `unix!${shop.dir}/none`;
+    shop.ctx.address = () => ({ addr: `unix!${shop.dir}/none` });
     expect(await shop.no("t", {})).toContain("no server answers");
   });
 });

@@ -117,7 +117,10 @@ export class World {
         registry: createRegistry(this.toolsFolder),
         elevation: new Elevation(this.approvals, "here"),
         counters: new Counters(),
-        addr: "unix!/nowhere",
+        addresses: {
+          unix: () => "unix!/nowhere",
+          tcp: () => ({ addr: "tcp!127.0.0.1!1", token: "none" }),
+        },
         cwd: this.cwd,
         toolsPath: this.toolsFolder,
         memoryPath: join(this.folder, "memory"),

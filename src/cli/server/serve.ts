@@ -5,6 +5,7 @@ import type { Config } from "../../config/config.ts";
 import type { Secrets } from "../../config/secrets.ts";
 import { sweepStale } from "../../exec/family.ts";
 import { Fault } from "../../fault.ts";
+import { ToolListeners } from "../../namespace/tool-listeners.ts";
 import { Tree } from "../../namespace/tree.ts";
 import { parseAddress } from "../../ninep/dial.ts";
 import { type Listener, listenUnix } from "../../ninep/listen.ts";
@@ -18,7 +19,7 @@ export interface ServeOptions {
   config: Config;
   /** Reads the configuration anew; for `reload`. */
   readConfig(): Config;
-  /** Dial strings; the first one is what tools get as `OLLIE_ADDR`. */
+  /** Dial strings; those of tools lie beside the first one. */
   listen: string[];
   log: Logger;
   /** Knows those of the configuration; learns those of later ones. */
@@ -44,7 +45,8 @@ export async function serve({ config, readConfig, listen, log, secrets }: ServeO
   const swept = sweepStale();
   if (swept > 0) report.push(`${swept} processes of tools had outlived their server and were ended`);
   try {
-    const shared = new Shared(config, listen[0]!, log);
+    const tools: ToolListeners = new ToolListeners(requireUnix(listen[0]!).path, () => server);
+    const shared = new Shared(config, tools, log);
     const told = shared.reports();
     const reports: Reports = {
       ...told,
@@ -53,14 +55,14 @@ export async function serve({ config, readConfig, listen, log, secrets }: ServeO
       ninep: () => requests(server),
     };
     const runtime = new Runtime(store, shared, reports);
-    for (const sentence of [...report, ...(await runtime.restore())]) log.warn(sentence);
     const mask = (text: string, session: string | undefined) =>
       (runtime.session(session ?? "")?.store.secrets ?? secrets).mask(text);
     const tree = new Tree(runtime, { spoolDir: join(store.folder, "spool"), mask });
-    const server = new Server(tree.root, {
+    const server = new Server(tree.attach, {
       onRefused: tree.onRefused,
       onBadFrame: (peer, error) => log.warn({ pid: peer.pid, err: error }, "bad frame"),
     });
+    for (const sentence of [...report, ...(await runtime.restore())]) log.warn(sentence);
     const listeners: Listener[] = [];
     for (const address of listen) {
       const { path } = requireUnix(address);
@@ -69,6 +71,7 @@ export async function serve({ config, readConfig, listen, log, secrets }: ServeO
       listeners.push(await listenUnix(path, server, { checkUid: true, onDenied, ownersOnly }));
       log.info({ address }, "listening");
     }
+    tools.sweep();
     return {
       damage: runtime.damage,
       reload() {
@@ -80,6 +83,7 @@ export async function serve({ config, readConfig, listen, log, secrets }: ServeO
         for (const listener of listeners) listener.stop();
         await runtime.close(closeLimit);
         shared.close();
+        tools.close();
         await server.close();
         await store.release();
       },
