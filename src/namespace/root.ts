@@ -70,6 +70,13 @@ const rows: readonly Row<Seen>[] = [
   { name: "metrics", mode: 0o444, changes: "content", content: text((v) => v.runtime.metrics()) },
 ];
 
+/** Of the folders tools see those that say so. */
+const folders = [
+  { Folder: Elevate },
+  { Folder: Sessions, tools: true },
+  { Folder: ShortSessions, tools: true },
+];
+
 export class Root extends Folder {
   readonly name = "/";
   protected readonly path = rootPaths.root;
@@ -93,7 +100,8 @@ export class Root extends Folder {
 
   #folders(): Folder[] {
     const { context } = this;
-    return [new Elevate(context, this), new Sessions(context, this), new ShortSessions(context, this)];
+    const there = folders.filter((folder) => folder.tools || !context.view.agent);
+    return there.map((folder) => new folder.Folder(context, this));
   }
 
   #site(peer: Peer) {

@@ -46,8 +46,10 @@ export class Host implements TurnHost {
   }
 
   callContext(): CallContext {
-    const { session, profile, name } = this.agent;
-    const { toolsPath, memoryPath, skillsPath, addr } = this.services;
+    const { agent } = this;
+    const { session, profile, name } = agent;
+    const { toolsPath, memoryPath, skillsPath, addresses } = this.services;
+    checkBound(profile.cwd(), profile.within());
     return {
       session: session.name,
       agent: name,
