@@ -1,19 +1,22 @@
 /**
- * A session: the parent of its agents. A root actor of its own, since thousands of children under one parent cost quadratic time.
+ * A session: the parent of its agents and jobs. A root actor of its own, since thousands of children under one parent cost quadratic time.
  */
 import { type ActorRefFrom, type ErrorActorEvent, enqueueActions, setup } from "xstate";
 import { type AgentWork, agentMachine } from "./agent.ts";
+import { type JobInput, jobMachine } from "./job.ts";
 
 export const sessionMachine = setup({
   types: {
     events: {} as
       | { type: "ADD"; id: string; work: AgentWork }
       | { type: "REMOVE"; id: string }
+      | ({ type: "ADD JOB"; id: string } & JobInput)
+      | { type: "REMOVE JOB"; id: string }
       | { type: "STOP" }
       | { type: "KILL" }
       | ErrorActorEvent,
   },
-  actors: { agent: agentMachine },
+  actors: { agent: agentMachine, job: jobMachine },
   actions: {
     "add agent": enqueueActions(({ event, enqueue }) => {
       if (event.type === "ADD") enqueue.spawnChild("agent", { id: event.id, input: { work: event.work } });
@@ -23,7 +26,15 @@ export const sessionMachine = setup({
       enqueue.sendTo(event.id, { type: "KILL" });
       enqueue.stopChild(event.id);
     }),
-    "tell agents": enqueueActions(({ event, self, enqueue }) => {
+    "add job": enqueueActions(({ event, enqueue }) => {
+      if (event.type !== "ADD JOB") return;
+      const { id, work, ending } = event;
+      enqueue.spawnChild("job", { id, input: { work, ending } });
+    }),
+    "remove job": enqueueActions(({ event, enqueue }) => {
+      if (event.type === "REMOVE JOB") enqueue.stopChild(event.id);
+    }),
+    "tell all": enqueueActions(({ event, self, enqueue }) => {
       for (const id of Object.keys(self.getSnapshot().children)) enqueue.sendTo(id, { type: event.type });
     }),
   },
@@ -35,9 +46,12 @@ export const sessionMachine = setup({
       on: {
         ADD: { actions: "add agent" },
         REMOVE: { actions: "remove agent" },
-        STOP: { actions: "tell agents" },
-        KILL: { target: "closed", actions: "tell agents" },
-        // Without a transition for it, an agent that broke would break its session and with it all the others.
+        "ADD JOB": { actions: "add job" },
+        "REMOVE JOB": { actions: "remove job" },
+        // Jobs do not know what STOP is: they outlive it.
+        STOP: { actions: "tell all" },
+        KILL: { target: "closed", actions: "tell all" },
+        // Without a transition for it, an agent or job that broke would break its session and with it all the others.
         "xstate.error.actor.*": {},
       },
     },

@@ -1,5 +1,8 @@
 #!/usr/bin/env bun
-/** The server's program, which is also what runs TypeScript tools: `olliesrv ollie-run FILE`. */
+/**
+ * The server's program, which is also what runs TypeScript tools, `olliesrv ollie-run FILE`, and what supervises a job, `olliesrv
+ * job-supervisor`.
+ */
 import { runProgram } from "./cli/program.ts";
 import { olliesrv } from "./cli/server/program.ts";
 
@@ -8,4 +11,8 @@ if (argv[0] === "ollie-run" && argv.length === 2) {
   const { runToolFile } = await import("./tools/runner.ts");
   // The tool's process ends by itself, when nothing of the tool runs any more.
   await runToolFile(argv[1]!);
+} else if (argv[0] === "job-supervisor" && argv.length === 1) {
+  const { supervise } = await import("./exec/job/supervisor.ts");
+  await supervise();
+  process.exit(0);
 } else process.exit(await runProgram(olliesrv, argv));

@@ -68,19 +68,22 @@ export function live<T>(log: (target: T) => TextLog): Content<T> {
 }
 
 /**
- * Offsets count from the first byte ever. Where the log has dropped its oldest bytes, a reader that asks for them is moved on to what is
+ * Offsets count from the first byte ever. Where the log has dropped some bytes, a reader that asks for them is moved on to what is
  * kept, once, and goes on from there.
  */
 class LiveLog implements OpenFile {
-  #moved = 0;
+  /** Where a reader was moved on, and how far it has been moved by then. */
+  #moves: { at: number; by: number }[] = [];
 
   constructor(private readonly log: () => TextLog) {}
 
   read(offset: number, count: number): Uint8Array {
     const log = this.log();
-    if (offset === 0) this.#moved = 0;
-    this.#moved = Math.max(this.#moved, (log.start ?? 0) - offset);
-    return log.read(offset + this.#moved, count);
+    if (offset === 0) this.#moves = [];
+    const by = this.#moves.findLast(({ at }) => at <= offset)?.by ?? 0;
+    const place = log.kept?.(offset + by) ?? offset + by;
+    if (place > offset + by) this.#moves.push({ at: offset, by: place - offset });
+    return log.read(place, count);
   }
 }
 

@@ -7,6 +7,7 @@ import { AgentFolder } from "./agent.ts";
 import { type Context, newest, type Site } from "./context.ts";
 import type { Row } from "./files.ts";
 import { Folder, fileOf, filesOf, type Named } from "./folder.ts";
+import { JobsFolder } from "./job.ts";
 import { clone } from "./new.ts";
 import { plan } from "./plan.ts";
 import { both, text } from "./reading.ts";
@@ -88,7 +89,7 @@ const newAgent: Row<LiveSession> = {
 };
 
 /** Numbers in the session's block of qid paths. */
-const paths = { folder: 0, agents: 1, short: 2, newAgent: 3, firstFile: 8 } as const;
+const paths = { folder: 0, agents: 1, short: 2, newAgent: 3, jobs: 4, firstFile: 8 } as const;
 
 /** A session as a folder; `session/{sname}/` and `s/{sname}/` differ in the files that they show. */
 export abstract class SessionSite extends Folder implements Site<LiveSession> {
@@ -135,6 +136,7 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
 
   protected file(name: string): Named | undefined {
     if (name === "agent") return this.agentsFolder();
+    if (name === "job") return this.jobsFolder();
     return fileOf(sessionRows, name, this, this.target.qid + paths.firstFile, this);
   }
 
@@ -144,6 +146,10 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
 
   protected agentsFolder(): Named {
     return new AgentsFolder(this);
+  }
+
+  protected jobsFolder(): Named {
+    return new JobsFolder(this, this.target.qid + paths.jobs);
   }
 
   protected override rename(name: string): Maybe<void> {
@@ -168,7 +174,7 @@ export class SessionFolder extends SessionSite {
   }
 
   protected children(): File[] {
-    return [this.agentsFolder(), ...this.files()];
+    return [this.agentsFolder(), this.jobsFolder(), ...this.files()];
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * `s/{sname}/`, as older scripts have it: the session's files, and its first agent's where the session has none of that name. The folder
- * `agent` can be walked to but is not listed: `rm -r` would take the agent first, and then miss the agent's files that it has seen here.
+ * `agent` and `job` can be walked to but are not listed: `rm -r` would take the agent first, and then miss the agent's files that it has
+ * seen here.
  */
 import { Fault } from "../fault.ts";
 import type { File } from "../ninep/file.ts";

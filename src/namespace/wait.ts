@@ -1,7 +1,7 @@
-/** `statewait` and `idlewait`: reads that wait for an agent. */
+/** `statewait` and `idlewait`: reads that wait for an agent or a job. */
 import { Fault } from "../fault.ts";
 import type { Maybe, OpenFile, Request } from "../ninep/file.ts";
-import type { LiveAgent } from "../session/live.ts";
+import type { LiveAgent, LiveJob } from "../session/live.ts";
 import type { Site } from "./context.ts";
 import type { Content } from "./files.ts";
 
@@ -11,8 +11,15 @@ import type { Content } from "./files.ts";
  */
 const toldLength = 4096;
 
+/** What a read can wait for. */
+interface Watched {
+  readonly state: string;
+  readonly changes: number;
+  watch(listener: () => void): () => void;
+}
+
 /** Answers as soon as the state has changed since the open, and after that since its own last answer; never without a change. */
-export const statewait = waiting((agent) => {
+export const statewait = waiting((agent: Watched) => {
   let seen = agent.changes;
   return () => {
     if (agent.changes === seen) return undefined;
@@ -22,21 +29,31 @@ export const statewait = waiting((agent) => {
 });
 
 /** Answers as soon as the agent is idle and nothing is about to start by itself. */
-export const idlewait = waiting((agent) => () => (agent.settled ? "idle" : undefined));
+export const idlewait = waiting((agent: LiveAgent) => () => (agent.settled ? "idle" : undefined));
+
+/** The same for a job; but whoever opens it when the job has ended is told so, since there will be no change any more. */
+export const jobwait = waiting((job: LiveJob) => {
+  let seen = job.ended ? -1 : job.changes;
+  return () => {
+    if (job.changes === seen) return undefined;
+    seen = job.changes;
+    return job.state;
+  };
+});
 
 /** `arm` runs at Topen and returns the question that is asked at a read and after every change, until it has an answer. */
-function waiting(arm: (agent: LiveAgent) => () => string | undefined): Content<LiveAgent> {
+function waiting<T extends Watched>(arm: (target: T) => () => string | undefined): Content<T> {
   return {
     look: () => ({ length: toldLength, print: () => 0 }),
     open: (site) => new WaitFile(site, arm(site.target)),
   };
 }
 
-class WaitFile implements OpenFile {
+class WaitFile<T extends Watched> implements OpenFile {
   #answer = new Uint8Array(0);
 
   constructor(
-    private readonly site: Site<LiveAgent>,
+    private readonly site: Site<T>,
     private readonly ask: () => string | undefined,
   ) {}
 

@@ -63,6 +63,7 @@ export class Host implements TurnHost {
       skillsPath,
       cage: async () => undefined,
       services: session.services,
+      jobs: session.jobs,
     };
   }
 

@@ -14,6 +14,8 @@ export interface Gauges {
   agents: number;
   busy: number;
   queued: number;
+  /** Background jobs that run. */
+  jobs: number;
   /** 9P requests by type, since the start. */
   ops: Record<string, number>;
   connections: number;
@@ -29,6 +31,7 @@ export function metricsText(counters: Counters, gauges: Gauges): string {
   metric("agents", "gauge", "Agents.", [["", gauges.agents]]);
   metric("agents_busy", "gauge", "Agents that are not idle.", [["", gauges.busy]]);
   metric("queue_depth", "gauge", "Texts that wait in queues.", [["", gauges.queued]]);
+  metric("jobs_running", "gauge", "Background jobs that run.", [["", gauges.jobs]]);
   metric("turns_total", "counter", "Turns begun.", [["", counters.turns]]);
   metric("model_requests_total", "counter", "Requests sent to model providers.", [["", counters.requests]]);
   metric("tokens_total", "counter", "Tokens as providers report them.", [

@@ -22,8 +22,8 @@ export class Trace implements TextLog {
   /** @param secrets what no line may hold */
   constructor(private readonly secrets = new Secrets()) {}
 
-  get start(): number {
-    return this.length - this.#kept;
+  kept(offset: number): number {
+    return Math.max(offset, this.length - this.#kept);
   }
 
   add(transition: Transition): void {
@@ -39,7 +39,7 @@ export class Trace implements TextLog {
 
   /** An offset before the oldest line that is kept reads from that line on. */
   read(offset: number, count: number): Uint8Array {
-    const at = Math.max(0, offset - this.start);
+    const at = this.kept(offset) - (this.length - this.#kept);
     return Buffer.from(this.#bytes.subarray(at, Math.min(at + count, this.#kept)));
   }
 

@@ -193,6 +193,15 @@ export class AgentStore {
     return texts.join("\n");
   }
 
+  /** Whether a text with that id was ever accepted. Reads the whole journal. */
+  async wasAccepted(id: string): Promise<boolean> {
+    let found = false;
+    await this.#journal.records(0, this.#journal.length, (record) => {
+      if (record.t === "prompt" && record.id === id) found = true;
+    });
+    return found;
+  }
+
   /** The text that the running or last turn began with. Reads the disk. */
   prevPrompt(): string {
     const { prevPrompt } = this.#state;

@@ -7,6 +7,7 @@ import { newId } from "../ids.ts";
 import { type AgentOwner, AgentStore, type NewAgent } from "./agent-store.ts";
 import { folderMode, isErrno, syncFolder, writeDurably } from "./disk.ts";
 import type { FdCache } from "./fd-cache.ts";
+import { JobStore } from "./job-store.ts";
 import { type Leftovers, moveFolder } from "./leftovers.ts";
 import { checkName } from "./names.ts";
 import { Serial } from "./serial.ts";
@@ -38,6 +39,7 @@ export class SessionStore implements AgentOwner {
   #agents: AgentStore[] = [];
   /** How a damaged `session.json` is to be called that still stands in the place of a whole one. */
   #damaged?: string;
+  readonly jobs = new JobStore(this);
   /** Changes of the folder, one at a time. */
   readonly #changes = new Serial();
 

@@ -5,6 +5,7 @@ import { type RunResult, run } from "../exec/process.ts";
 import { Fault, toFault } from "../fault.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import { detach } from "./detach.ts";
+import { detach } from "./detach.ts";
 import { temporaryFolder } from "./environment.ts";
 import { executionOf } from "./execution.ts";
 import type { Lease } from "./service.ts";
@@ -49,6 +50,10 @@ export async function callTool(
     lease = await leaseOf(tool, ctx, cage, signal);
     const execution = executionOf(tool, args, ctx, callId, cage);
     if (lease) execution.env.OLLIE_SERVICE = lease.socket;
+    if (wishes.detach) {
+      const after = cage && (() => cage.after(""));
+      return await detach(tool, args, ctx, { ...wishes, execution, after, confined: confinement(cage, approval) });
+    }
     if (wishes.detach) {
       const after = cage && (() => cage.after(""));
       return await detach(tool, args, ctx, { ...wishes, execution, after, confined: confinement(cage, approval) });

@@ -51,6 +51,8 @@ export interface JobRequest {
   command: string;
   /** The agent is told of the end by a prompt, else by an info block. */
   notify: boolean;
+  /** To be called when it has ended, if this server still runs then. Sentences for who is told of the end. */
+  after?(): Promise<string[]>;
 }
 
 /** What the user has said to a call that wants out of the sandbox; see `src/elevate`. */

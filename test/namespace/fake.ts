@@ -235,6 +235,70 @@ export class FakeAgent implements LiveAgent {
   }
 }
 
+export class FakeJob implements LiveJob {
+  readonly qid = ++blocks * qidBlock;
+  readonly created = started;
+  readonly #stamps = new Stamps();
+  readonly #listeners = new Set<() => void>();
+  readonly out = new FakeLog();
+  removed = false;
+  state = "running";
+  changes = 0;
+  readonly told: string[] = [];
+
+  constructor(
+    readonly session: FakeSession,
+    readonly id: string,
+  ) {}
+
+  get ended(): boolean {
+    return this.state !== "running";
+  }
+
+  stamp(topic: Topic): Stamp {
+    return this.#stamps.stamp(topic);
+  }
+
+  become(state: string): void {
+    this.state = state;
+    this.changes++;
+    this.#stamps.touch("state");
+    this.#notify();
+  }
+
+  watch(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  cmd(): string {
+    return "shell: sleep 100";
+  }
+
+  exit(): string {
+    return this.ended ? "0" : "";
+  }
+
+  checkCtl(line: string): void {
+    if (line !== "kill") throw new Fault("invalid", `unknown verb ${line}; there are kill signal`);
+  }
+
+  async ctl(line: string): Promise<void> {
+    this.told.push(line);
+  }
+
+  async remove(): Promise<void> {
+    this.removed = true;
+    this.session.jobList = this.session.jobList.filter((job) => job !== this);
+    this.session.touch("jobs");
+    this.#notify();
+  }
+
+  #notify(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
 export class FakeSession implements LiveSession {
   readonly qid = ++blocks * qidBlock;
   readonly created = started;
@@ -245,6 +309,11 @@ export class FakeSession implements LiveSession {
   readonly vars: Keys = new Map();
   text: Uint8Array = new Uint8Array(0);
   readonly told: string[] = [];
+  jobList: FakeJob[] = [];
+  readonly jobs = {
+    all: () => this.jobList,
+    get: (id: string) => this.jobList.find((job) => job.id === id),
+  };
 
   constructor(
     readonly runtime: FakeRuntime,

@@ -14,7 +14,7 @@ afterEach(async () => {
 const names = async (path: string) => (await served.client.readDir(path)).map((entry) => entry.name);
 
 test("a session shows its own files and its first agent's, each name once", async () => {
-  const own = (await names("session/a")).filter((name) => name !== "agent");
+  const own = (await names("session/a")).filter((name) => name !== "agent" && name !== "job");
   const agents = await names("session/a/agent/default");
   expect(await names("s/a")).toEqual([...new Set([...own, ...agents])].sort());
 });
@@ -66,6 +66,6 @@ test("a session can be renamed and removed", async () => {
 
 test("a session without agents shows its own files", async () => {
   await served.client.remove("session/a/agent/default");
-  expect(["agent", ...(await names("s/a"))]).toEqual(await names("session/a"));
+  expect([...(await names("s/a")), "agent", "job"].sort()).toEqual(await names("session/a"));
   expect(await refusal(served.client.readText("s/a/state"))).toStartWith("file does not exist");
 });

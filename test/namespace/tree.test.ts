@@ -62,6 +62,7 @@ describe("listings", () => {
       "cfg 0644",
       "ctl 0200",
       "env 0644",
+      "job/ 0755",
       "lasterr 0444",
       "name 0644",
       "plan 0644",
@@ -109,7 +110,7 @@ describe("listings", () => {
         expect(paths.get(Number(qid.path)) ?? path).toBe(path);
         paths.set(Number(qid.path), path);
       }
-    expect(paths.size).toBe(12 + 3 + 3 + 7 + 2 + 24);
+    expect(paths.size).toBe(12 + 3 + 3 + 8 + 2 + 24);
   });
 
   test("stay as they were while they are read", async () => {

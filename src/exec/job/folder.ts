@@ -33,7 +33,7 @@ const reservedFile = "exit.reserved";
 const exitBytes = 1024;
 
 export function writeFamily(folder: string, family: Family): void {
-  write(join(folder, familyFile), "wx", JSON.stringify(family));
+  write(join(folder, familyFile), "wx", JSON.stringify({ ...family, strangers: undefined }));
 }
 
 /** Undefined where the program has not been started. */

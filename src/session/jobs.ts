@@ -1,0 +1,167 @@
+/**
+ * The background jobs of a session. They outlive turns, the agents that started them and the server; they end by themselves, when they
+ * are told to, and with the session.
+ */
+import type { JobRef } from "../../actors/job.ts";
+import type { SessionRef } from "../../actors/session.ts";
+import { startJob } from "../exec/job/start.ts";
+import { Fault } from "../fault.ts";
+import type { JobRecord } from "../store/job-store.ts";
+import type { Execution } from "../tools/execution.ts";
+import type { JobRequest, JobStarter } from "../tools/tool.ts";
+import { Job } from "./job.ts";
+import { tellEnd } from "./job-news.ts";
+import type { Services } from "./services.ts";
+import type { Session } from "./session.ts";
+
+/** Jobs that run at once in a session. */
+const mostRunning = 16;
+/** Ended jobs of a session whose files are kept; the oldest make room. */
+const mostEnded = 32;
+
+export class Jobs implements JobStarter {
+  /** Oldest first; absent in a session that never had one. */
+  #jobs?: Map<string, Job>;
+  #starting = 0;
+  /** What is to be done when a job that this server has started has ended; gives sentences for who is told. */
+  readonly #after = new WeakMap<Job, () => Promise<string[]>>();
+  /** Those that had ended before this server began. */
+  readonly #found = new WeakSet<Job>();
+
+  constructor(
+    private readonly session: Session,
+    private readonly services: Services,
+    private readonly actor: SessionRef,
+  ) {}
+
+  all(): readonly Job[] {
+    return [...(this.#jobs?.values() ?? [])];
+  }
+
+  get(id: string): Job | undefined {
+    return this.#jobs?.get(id);
+  }
+
+  get running(): readonly Job[] {
+    return this.all().filter((job) => !job.ended);
+  }
+
+  /** Brings back the jobs on disk. Returns one sentence for each that still runs and each that cannot be read. */
+  restore(): string[] {
+    const { jobs, report } = this.session.store.jobs.load();
+    for (const { id, record } of jobs) this.#adopt(id, record);
+    const running = this.running.map(
+      (job) => `session ${this.session.name}: job ${job.id} still runs (${job.cmd()})`,
+    );
+    return [...report, ...running];
+  }
+
+  async start(execution: Execution, request: JobRequest): Promise<{ id: string }> {
+    if (this.running.length + this.#starting >= mostRunning)
+      throw new Fault(
+        "busy",
+        `${mostRunning} jobs of this session run already; end one first (write kill to its ctl)`,
+      );
+    this.#starting++;
+    try {
+      return await this.#start(execution, request);
+    } finally {
+      this.#starting--;
+    }
+  }
+
+  /** Ends a job that runs, and removes its files. @throws Fault if it could not be ended */
+  async remove(job: Job): Promise<void> {
+    if (job.removed) return;
+    if (!job.ended) await job.kill();
+    if (job.removed) return;
+    this.#forget(job);
+    await this.session.store.jobs.remove(job.id);
+  }
+
+  /** Ends all that run: the session ends. Resolves when they are gone, or cannot be ended, which the log tells. */
+  async endAll(): Promise<void> {
+    while (this.#starting > 0) await Bun.sleep(10);
+    await Promise.all(
+      this.running.map((job) =>
+        job.kill().catch((error) => this.services.log.error({ err: error }, "a job outlives its session")),
+      ),
+    );
+    for (const job of this.all()) job.retire();
+  }
+
+  /** A job's machine says that it has ended. */
+  ended(job: Job): void {
+    // After the machine's step, of which this is a part.
+    queueMicrotask(() => void this.#tell(job));
+  }
+
+  async #start(execution: Execution, request: JobRequest): Promise<{ id: string }> {
+    const { store, name } = this.session;
+    const agent = this.session.agent(request.agent);
+    if (!agent || this.session.removed) throw new Fault("missing", `session ${name} has been removed`);
+    const id = await store.jobs.create();
+    let record: JobRecord | undefined;
+    try {
+      await startJob(execution, store.jobs.folder(id), (supervisor) => {
+        record = {
+          v: 1,
+          tool: request.tool,
+          command: request.command,
+          agent: agent.store.state.id,
+          chat: agent.chat.length,
+          notify: request.notify,
+          started: Date.now(),
+          supervisor,
+        };
+        return store.jobs.write(id, record);
+      });
+    } catch (error) {
+      await store.jobs.abandon(id);
+      throw error;
+    }
+    const job = this.#adopt(id, record!, request.after);
+    this.session.jobsChanged();
+    await this.#makeRoom();
+    return { id: job.id };
+  }
+
+  #adopt(id: string, record: JobRecord, after?: () => Promise<string[]>): Job {
+    const job = new Job(this.session, id, record, this.services.nextQid());
+    this.#jobs ??= new Map();
+    this.#jobs.set(id, job);
+    if (after) this.#after.set(job, after);
+    const ending = after ? undefined : job.look();
+    if (ending) this.#found.add(job);
+    this.actor.send({ type: "ADD JOB", id: actorId(job), work: job, ending });
+    job.attach(this.actor.getSnapshot().children[actorId(job)] as JobRef);
+    return job;
+  }
+
+  async #makeRoom(): Promise<void> {
+    const ended = this.all().filter((job) => job.ended);
+    for (const job of ended.slice(0, Math.max(0, ended.length - mostEnded))) await this.remove(job);
+  }
+
+  #forget(job: Job): void {
+    this.#jobs?.delete(job.id);
+    this.actor.send({ type: "REMOVE JOB", id: actorId(job) });
+    job.retire();
+    this.session.jobsChanged();
+  }
+
+  async #tell(job: Job): Promise<void> {
+    try {
+      const remarks = (await this.#after.get(job)?.()) ?? [];
+      await tellEnd(this.session, job, this.#found.has(job), remarks);
+    } catch (error) {
+      if (this.session.removed || job.removed) return;
+      // It is told by the next server.
+      this.services.log.error({ err: error, job: job.id }, "the end of a job could not be told");
+    }
+  }
+}
+
+function actorId(job: Job): string {
+  return `job:${job.id}`;
+}
