@@ -5,7 +5,6 @@ import { type RunResult, run } from "../exec/process.ts";
 import { Fault, toFault } from "../fault.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import { detach } from "./detach.ts";
-import { detach } from "./detach.ts";
 import { temporaryFolder } from "./environment.ts";
 import { executionOf } from "./execution.ts";
 import type { Lease } from "./service.ts";
@@ -52,11 +51,12 @@ export async function callTool(
     if (lease) execution.env.OLLIE_SERVICE = lease.socket;
     if (wishes.detach) {
       const after = cage && (() => cage.after(""));
-      return await detach(tool, args, ctx, { ...wishes, execution, after, confined: confinement(cage, approval) });
-    }
-    if (wishes.detach) {
-      const after = cage && (() => cage.after(""));
-      return await detach(tool, args, ctx, { ...wishes, execution, after, confined: confinement(cage, approval) });
+      return await detach(tool, args, ctx, {
+        ...wishes,
+        execution,
+        after,
+        confined: confinement(cage, approval),
+      });
     }
     if (wishes.sudo) root = asRoot(execution, approval!.sudo!);
     const result = await run({
