@@ -1,8 +1,9 @@
 /** What a project's file asks for beyond what the user's own configs give. */
 import { type Right, rights, type SandboxConfig } from "./config.ts";
 import { follow } from "./links.ts";
+import { bits } from "./places.ts";
 import { wishes } from "./project.ts";
-import { bits, type Resolved, type Surroundings, templateValues } from "./resolve.ts";
+import { type Resolved, type Surroundings, templateValues } from "./resolve.ts";
 import { expandTemplates } from "./templates.ts";
 
 /** As a config has them: `filesystem.rw: ~/.docker`. None = the file only narrows, or says what holds anyway. */

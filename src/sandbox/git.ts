@@ -77,7 +77,7 @@ function pointed(folder: string, file: string): Found {
 }
 
 /** What git's own test of a git folder asks for, without its content. */
-function isGitDir(folder: string): boolean {
+export function isGitDir(folder: string): boolean {
   return isFolder(join(folder, "objects")) && isFolder(join(folder, "refs")) && exists(join(folder, "HEAD"));
 }
 

@@ -11,6 +11,9 @@ export const R = 1;
 export const X = 2;
 export const W = 4;
 
+/** As configs and policies name them. */
+export const bits = { ro: R, rox: R | X, rw: R | W, rwx: R | W | X } as const;
+
 export interface Place {
   path: string;
   /** The rights that do not reach it. */

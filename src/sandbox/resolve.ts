@@ -6,7 +6,7 @@ import { type Layer, rights } from "./config.ts";
 import { protectedPaths, type Repository } from "./git.ts";
 import { Grants } from "./grants.ts";
 import { type Followed, follow } from "./links.ts";
-import { type Places, R, realpathOfPart, W, within, X } from "./places.ts";
+import { bits, type Places, R, realpathOfPart, W, within, X } from "./places.ts";
 import type { Policy } from "./policy.ts";
 import type { SandboxGround } from "./sandbox.ts";
 import { expandTemplates, type Values } from "./templates.ts";
@@ -27,9 +27,6 @@ export interface Resolved {
   /** What the user's own files say in vain: a sentence each. */
   warnings: string[];
 }
-
-/** Rights as configs name them. */
-export const bits = { ro: R, rox: R | X, rw: R | W, rwx: R | W | X } as const;
 
 /** A path of a config, found on this host. */
 interface Entry extends Followed {

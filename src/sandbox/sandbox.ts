@@ -9,7 +9,7 @@ import type { Layer } from "./config.ts";
 import { findRepository, type Repository } from "./git.ts";
 import { readLayers, sandboxFile, sandboxNames } from "./layers.ts";
 import { follow } from "./links.ts";
-import { placesOf, realpathOfPart } from "./places.ts";
+import { type Places, placesOf, realpathOfPart } from "./places.ts";
 import type { Policy } from "./policy.ts";
 import { type ProjectFile, readProjectFile, unapprovedRemark } from "./project.ts";
 import { checkCwd, resolvePolicy, type Surroundings } from "./resolve.ts";
@@ -42,18 +42,16 @@ export interface Confinement {
   rulesFile: string;
   /** The repository that `cwd` lies in, for the git guard. */
   repository?: Repository;
+  /** What no rule opens, for explanations. */
+  places: Places;
 }
 
 /** Everything that is to be said of the sandbox of a folder. */
-export interface Survey {
-  policy: Policy;
-  remarks: string[];
+export interface Survey extends Confinement {
   /** What the user's own configs say in vain. */
   warnings: string[];
   /** Files that count, from the weakest to the strongest; the shipped default is not among them. */
   files: string[];
-  rulesFile: string;
-  repository?: Repository;
   project?: { file: string; text: string; asks: string[]; approved: boolean };
 }
 
@@ -106,14 +104,9 @@ export class Sandboxes {
       }
       this.#known.set(key, known);
     }
-    const { policy, remarks, warnings, rulesFile, repository } = known.survey;
+    const { remarks, warnings, ...rest } = known.survey;
     for (const warning of warnings) if (this.#first("", warning)) this.onWarning(warning);
-    return {
-      policy,
-      remarks: remarks.filter((remark) => this.#first(listener, remark)),
-      rulesFile,
-      repository,
-    };
+    return { ...rest, remarks: remarks.filter((remark) => this.#first(listener, remark)) };
   }
 
   #first(listener: string, text: string): boolean {
@@ -130,7 +123,8 @@ export class Sandboxes {
     if (real === undefined) throw new Fault("missing", `the working folder ${cwd} does not exist`);
     const layers: Layer[] = readLayers(ground.paths.config, name || "default");
     const { repository, doubt } = findRepository(real, realpathOfPart(ground.paths.home));
-    const around: Surroundings = { ground, places: placesOf(ground), cwd: real, tmp, repository };
+    const places = placesOf(ground);
+    const around: Surroundings = { ground, places, cwd: real, tmp, repository };
     checkCwd(around);
     const remarks = doubt ? [`${doubt}: tools cannot write there, so git may fail`] : [];
     let resolved = resolvePolicy(layers, around);
@@ -152,6 +146,7 @@ export class Sandboxes {
       files: layers.flatMap(({ file }) => file ?? []),
       rulesFile: sandboxFile(ground.paths.config, name || "default"),
       repository,
+      places,
       project,
     };
   }

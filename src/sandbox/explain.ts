@@ -1,0 +1,156 @@
+/**
+ * What the sandbox had to do with a failure, in words. To a program a denial is a plain "Permission denied", which sends a model in
+ * circles; but so is one that the sandbox has no part in, which must not be blamed on it.
+ */
+import { accessSync, constants, lstatSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { tilde } from "../config/paths.ts";
+import { type Attempt, type Finding, findDenials } from "./denials.ts";
+import { follow } from "./links.ts";
+import { bits, type Places, R, realpathOfPart, W, within, X } from "./places.ts";
+import type { Policy } from "./policy.ts";
+import { printable } from "./project.ts";
+
+export interface Scene {
+  policy: Policy;
+  cwd: string;
+  home: string;
+  /** The user's file in which a right would be granted. */
+  rulesFile: string;
+  /** What no rule opens. */
+  places: Places;
+  /** Folders of which programs see others than the host's, such as `/tmp` and `/run`; none where there is no mount namespace. */
+  replaced: readonly string[];
+}
+
+/** Sentences that are of use; more would only be read past. */
+const most = 3;
+
+/** Sentences for a result, none where the sandbox had no part in it. */
+export function explain(output: string, scene: Scene): string[] {
+  const sentences = new Set<string>();
+  for (const finding of findDenials(output)) {
+    const sentence = explainOne(finding, scene);
+    if (sentence) sentences.add(sentence);
+    if (sentences.size === most) break;
+  }
+  const found = [...sentences];
+  // Once is enough.
+  return found.map((text, i) =>
+    i === found.length - 1 ? `${text}; elevated: true asks the user instead` : text,
+  );
+}
+
+function explainOne(finding: Finding, scene: Scene): string | undefined {
+  const network = aboutNetwork(finding, scene);
+  if (network || finding.kind === "network") return network;
+  for (const text of finding.paths) {
+    const path = resolve(scene.cwd, text.startsWith("~/") ? scene.home + text.slice(1) : text);
+    const sentence = finding.kind === "missing" ? aboutHidden(path, scene) : aboutPath(path, finding, scene);
+    if (sentence) return sentence;
+  }
+  return undefined;
+}
+
+function aboutNetwork({ kind, attempt, port, paths }: Finding, { policy, home, rulesFile }: Scene) {
+  const { network } = policy;
+  if (network.unrestricted || kind === "missing") return undefined;
+  if (kind !== "network" && (attempt !== "socket" || paths.some((path) => isSocket(path)))) return undefined;
+  const ports = [...network.connect, ...network.bind];
+  const open = ports.length > 0 ? `only TCP ports ${[...new Set(ports)].join(", ")}` : "no network";
+  const rule =
+    port === undefined ? "network.unrestricted: true" : `network.connect_tcp: [${port}] (bind_tcp to listen)`;
+  return `the sandbox gives tools ${open}; ${rule} in ${tilde(rulesFile, home)} would allow it`;
+}
+
+function aboutPath(named: string, { kind, attempt }: Finding, scene: Scene): string | undefined {
+  const { policy } = scene;
+  const exists = lstatSync(named, { throwIfNoEntry: false }) !== undefined;
+  const real = realpathOfPart(named);
+  // What does not exist yet is made in its folder.
+  const place = exists ? real : existing(dirname(real));
+  const shown = printable(named);
+  const frozen = policy.frozen.find((path) => within(real, path) || `${path}.lock` === real);
+  if (frozen && kind !== "missing")
+    return `${shown} is protected, since git runs what it says: tools cannot change it`;
+  if (isSocket(named)) return aboutSocket(named, scene);
+  const right = missingRight(place, exists, kind, attempt, policy);
+  if (!right) return kind === "crossing" ? aboutCrossing(shown, real, policy) : undefined;
+  const verb = { [R]: "read", [W]: "write", [X]: "execute" }[right]!;
+  const blamed = `the sandbox does not let tools ${verb} ${shown}`;
+  const closed = scene.places.all.some((one) => one.firm && one.without & right && within(place, one.path));
+  if (closed) return `${blamed}, and no rule can: it is ollie's own`;
+  const inTmp = within(real, "/tmp") && right === W;
+  const instead = inTmp ? "; use $TMPDIR for temporary files" : "";
+  return `${blamed}: ${ruleFor(place, right, scene)} would allow it${instead}`;
+}
+
+/** The right that the policy does not give and that the user has: the first that fits what was tried. */
+function missingRight(
+  place: string,
+  exists: boolean,
+  kind: Finding["kind"],
+  attempt: Attempt,
+  policy: Policy,
+): number | undefined {
+  const given = rightsAt(place, policy);
+  const wanted =
+    kind !== "denied" || !exists || attempt === "write" ? [W] : attempt === "execute" ? [X, R] : [R, W, X];
+  return wanted.find((right) => !(given & right) && may(place, right));
+}
+
+function aboutCrossing(shown: string, real: string, policy: Policy): string | undefined {
+  // Between two writable folders rename(2) and link(2) fail where their rights differ.
+  if (!(rightsAt(dirname(real), policy) & W)) return undefined;
+  return `the sandbox lets nothing be renamed or linked between folders with different rights, such as to or from ${shown}: copy it and remove the original`;
+}
+
+/** A file that exists and that programs do not see. */
+function aboutHidden(named: string, scene: Scene): string | undefined {
+  const { policy, replaced, places } = scene;
+  const folder = replaced.find((path) => within(named, path) && named !== path);
+  const found = follow(named)?.real;
+  if (!folder || !found || rightsAt(found, policy) !== 0) return undefined;
+  if (policy.hidden.some((path) => within(found, path))) return undefined;
+  if (places.all.some((place) => place.firm && within(found, place.path))) return undefined;
+  if (isSocket(found)) return aboutSocket(named, scene);
+  const own = folder === "/tmp" ? "tools have a /tmp of their own" : `tools do not see what is in ${folder}`;
+  return `${printable(named)} exists, but ${own}: ${ruleFor(found, R, scene)} would show it`;
+}
+
+function aboutSocket(path: string, { policy, home, rulesFile }: Scene): string | undefined {
+  if (policy.network.unix.includes(realpathOfPart(path)) || !may(path, W)) return undefined;
+  return `the sandbox does not let tools reach the socket ${printable(path)}: network.unix: ["${printable(path)}"] in ${tilde(rulesFile, home)} would allow it`;
+}
+
+function ruleFor(place: string, right: number, { policy, rulesFile, home }: Scene): string {
+  const rights = rightsAt(place, policy) | right;
+  const key = rights & W ? (rights & X ? "rwx" : "rw") : rights & X ? "rox" : "ro";
+  return `filesystem.${key}: ["${printable(tilde(place, home))}"] in ${tilde(rulesFile, home)}`;
+}
+
+export function rightsAt(path: string, { filesystem }: Policy): number {
+  let rights = 0;
+  for (const [key, given] of Object.entries(bits))
+    if (filesystem[key as keyof typeof bits].some((folder) => within(path, folder))) rights |= given;
+  return rights;
+}
+
+/** By the ordinary permissions, which the sandbox cannot widen. */
+function may(path: string, right: number): boolean {
+  try {
+    accessSync(path, { [R]: constants.R_OK, [W]: constants.W_OK, [X]: constants.X_OK }[right]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The nearest folder above that exists. */
+function existing(path: string): string {
+  return lstatSync(path, { throwIfNoEntry: false }) ? path : existing(dirname(path));
+}
+
+function isSocket(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isSocket() === true;
+}
