@@ -6,8 +6,8 @@
  * means to hide a value from it (reversed, spelt letter by letter) can.
  */
 
-/** Keys and tokens of ollie's own backends. */
-const ownKey = /^OLLIE_\w*(?:_KEY|_TOKEN)$/;
+/** Keys and tokens of ollie's own backends; `OLLIE_ARG_…` are arguments of a tool call. */
+const ownKey = /^OLLIE_(?!ARG_)\w*(?:_KEY|_TOKEN)$/;
 /** What people call variables that hold secrets. */
 const secretName = /(?:^|_)(?:KEY|TOKEN|SECRET)$|(?:PASSWORD|PASSWD|PASSPHRASE)$/i;
 /** Characters that a value has at least: shorter ones are met by chance, and a text full of masks helps nobody. */

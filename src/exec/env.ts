@@ -12,9 +12,13 @@ export const unattended: Readonly<Record<string, string>> = {
 };
 
 /** Of this program's own run-time: BUN_OPTIONS runs code in any binary made with Bun, BUN_BE_BUN turns it into the bare `bun`. */
-const ownRuntime = ["BUN_OPTIONS", "BUN_BE_BUN"];
+const ownRuntime = /^BUN_(?:OPTIONS|BE_BUN)$/;
+/** What else puts code into a process, or takes it from elsewhere. Programs may be meant to have it, this one is not. */
+const injecting =
+  /^(?:BUN_|JSC_|LD_|DYLD_)|^(?:NODE_(?:OPTIONS|PATH|CHANNEL_FD|COMPILE_CACHE)|GCONV_PATH|GLIBC_TUNABLES)$/;
 
-/** The environment less what must never be passed on. */
-export function withoutRuntime(env: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !ownRuntime.includes(name)));
+/** The environment less what must not be passed on to `program`; least of all to this very one. */
+export function passedOn(env: Record<string, string>, program: string): Record<string, string> {
+  const refused = program === process.execPath ? injecting : ownRuntime;
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !refused.test(name)));
 }

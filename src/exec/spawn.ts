@@ -1,7 +1,7 @@
 /** Starting a program so that it and all that it starts can be found and ended, also by those who come after this process's death. */
 import { accessSync, constants, statSync } from "node:fs";
 import { Fault, toFault } from "../fault.ts";
-import { unattended, withoutRuntime } from "./env.ts";
+import { passedOn, unattended } from "./env.ts";
 import { type Family, markName, newMark, pids } from "./family.ts";
 import { ensureKeeper } from "./keeper.ts";
 import { type Launch, plainLaunch } from "./launch.ts";
@@ -43,7 +43,7 @@ export function spawnProgram(options: SpawnOptions): Spawned {
 
 function spawnIn(launch: Launch, options: SpawnOptions): Spawned {
   const { mark, value } = newMark();
-  const env = { ...unattended, ...withoutRuntime(options.env), [markName]: value };
+  const env = { ...unattended, ...passedOn(options.env, options.argv[0]!), [markName]: value };
   const { cwd, stdin, stdout, stderr } = options;
   const strangers = pids();
   try {

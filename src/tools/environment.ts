@@ -1,5 +1,6 @@
 /** The environment of a tool: of the server's own only what is listed here. */
 import { join } from "node:path";
+import { isOwnKey } from "../config/secrets.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import type { CallContext, Tool } from "./tool.ts";
 
@@ -8,8 +9,6 @@ const inherited =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|XDG_(?:CACHE|CONFIG|DATA|STATE)_HOME|(?:https?|no|all)_proxy|(?:HTTPS?|NO|ALL)_PROXY|SSL_CERT_(?:FILE|DIR)|DISPLAY|WAYLAND_DISPLAY|XDG_RUNTIME_DIR)$/;
 /** How a program gets at the user's desktop: for calls that somebody has let out of the sandbox. */
 const desktop = /^(?:XAUTHORITY|DBUS_SESSION_BUS_ADDRESS)$/;
-/** Keys and tokens of model providers, also where somebody put them into a session's env. */
-const secret = /^OLLIE_\w*(?:_KEY|_TOKEN)$/;
 /** Bytes up to which an argument is also a variable. */
 const argumentLimit = 4096;
 
@@ -44,10 +43,12 @@ function addressVariables(ctx: CallContext, cage: Cage | undefined): Record<stri
 
 /** What all calls in a folder have in common: the environment of a service, which is no single call's. */
 export function sessionEnvironment(ctx: CallContext, cage?: Cage): Record<string, string> {
+  const allowed = (name: string) => !isOwnKey(name) && (cage ? cage.allows(name) : desktop.test(name));
   return {
     PATH: "/usr/local/bin:/usr/bin:/bin",
-    ...pick(process.env, (name) => inherited.test(name) || (cage ? cage.allows(name) : desktop.test(name))),
-    ...pick(ctx.env, (name) => !secret.test(name)),
+    ...pick(process.env, (name) => inherited.test(name) || allowed(name)),
+    // A session's env may hold keys of providers by mistake.
+    ...pick(ctx.env, (name) => !isOwnKey(name)),
     PWD: ctx.cwd,
     TMPDIR: temporaryFolder(ctx),
     OLLIE_CWD: ctx.cwd,
