@@ -10,6 +10,7 @@ import { createRegistry } from "../../tools/registry.ts";
 import type { Values } from "../program.ts";
 import { findInstance } from "./instance.ts";
 import { configFor, type whichOptions } from "./options.ts";
+import { permissions } from "./permissions.ts";
 
 export interface Finding {
   about: string;
@@ -36,6 +37,7 @@ export async function* findings(values: Values<typeof whichOptions>): AsyncGener
     return;
   }
   yield* configuration(config);
+  yield* permissions(config);
   yield server(config);
   yield* start(config);
   yield state(config);
