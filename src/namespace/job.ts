@@ -13,10 +13,11 @@ import { verbs } from "./writing.ts";
 const ctl = verbs<LiveJob>(
   (job, line) => job.checkCtl(line),
   (job, line) => job.ctl(line),
+  ["kill", "signal"],
 );
 
 const known: Grants = { own: "r", child: "r" };
-const told: Grants = { own: "w", child: "w" };
+const told: Grants = { own: "w" };
 
 export const jobRows: readonly Row<LiveJob>[] = [
   { name: "cmd", mode: 0o444, tools: known, changes: [], content: text((job) => job.cmd()) },

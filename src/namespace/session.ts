@@ -1,4 +1,5 @@
 /** `session/{sname}/`: one session, with its agents in `agent/`. */
+import { isOwnKey } from "../config/secrets.ts";
 import { Fault } from "../fault.ts";
 import type { File, Maybe } from "../ninep/file.ts";
 import type { LiveAgent, LiveSession, Stamp, Topic } from "../session/live.ts";
@@ -25,6 +26,14 @@ const changeEnv = requests<LiveSession>(async (session, assignments) => {
   if (keys.size === 0) throw new Fault("invalid", "no KEY=VALUE given");
   await session.changeEnv(keys);
 });
+
+/** Without the lines that tools do not get as variables either. */
+function withoutKeys(env: string): string {
+  return env
+    .split("\n")
+    .filter((line) => !isOwnKey(line.slice(0, line.indexOf("="))))
+    .join("\n");
+}
 
 const ctl = verbs<LiveSession>(
   (session, line) => session.checkCtl(line),
@@ -61,7 +70,7 @@ export const sessionRows: readonly Row<LiveSession>[] = [
     tools: { own: "r" },
     changes: ["env"],
     content: both(
-      text((s) => s.env()),
+      text((s, { view }) => (view.agent ? withoutKeys(s.env()) : s.env())),
       changeEnv,
     ),
   },
@@ -135,8 +144,8 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
   }
 
   protected file(name: string): Named | undefined {
-    if (name === "agent") return this.agentsFolder();
-    if (name === "job") return this.jobsFolder();
+    const folder = this.folders().find((one) => one.name === name);
+    if (folder) return folder;
     return fileOf(sessionRows, name, this, this.target.qid + paths.firstFile, this);
   }
 
@@ -144,12 +153,10 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
     return filesOf(sessionRows, this, this.target.qid + paths.firstFile, this);
   }
 
-  protected agentsFolder(): Named {
-    return new AgentsFolder(this);
-  }
-
-  protected jobsFolder(): Named {
-    return new JobsFolder(this, this.target.qid + paths.jobs);
+  /** Of a session that only lets itself be prompted, jobs are nobody's business. */
+  protected folders(): Named[] {
+    const jobs = new JobsFolder(this, this.target.qid + paths.jobs);
+    return [new AgentsFolder(this), ...(this.standing === "sharing" ? [] : [jobs])];
   }
 
   protected override rename(name: string): Maybe<void> {
@@ -174,7 +181,7 @@ export class SessionFolder extends SessionSite {
   }
 
   protected children(): File[] {
-    return [this.agentsFolder(), this.jobsFolder(), ...this.files()];
+    return [...this.folders(), ...this.files()];
   }
 }
 

@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ToolListeners } from "../../src/namespace/tool-listeners.ts";
 import { Tree } from "../../src/namespace/tree.ts";
 import type { Client, Fid } from "../../src/ninep/client.ts";
 import { dial } from "../../src/ninep/dial.ts";
@@ -16,6 +17,9 @@ export interface Served extends AsyncDisposable {
   agent: FakeAgent;
   client: Client;
   connect(msize?: number): Promise<Client>;
+  /** A connection of a tool of that agent. */
+  tool(agent: FakeAgent): Promise<Client>;
+  tools: ToolListeners;
   /** Its `close` settles when every file that was open is closed. */
   server: Server;
   dir: string;
@@ -25,8 +29,9 @@ export async function serve(): Promise<Served> {
   const dir = mkdtempSync(join(tmpdir(), "ollie-tree-"));
   const runtime = new FakeRuntime();
   const tree = new Tree(runtime, { spoolDir: join(dir, "spool") });
-  const server = new Server(tree.root, { onRefused: tree.onRefused });
+  const server = new Server(tree.attach, { onRefused: tree.onRefused });
   const listener = await listenUnix(join(dir, "run", "9p"), server);
+  const tools = new ToolListeners(listener.path, () => server);
   const connect = (msize = 65536) => dial(`unix!${listener.path}`, { msize, uname: "tester" });
   const session = await runtime.createSession(new Map([["name", "a"]]));
   const clients: Client[] = [];
@@ -41,11 +46,18 @@ export async function serve(): Promise<Served> {
     agent: session.agents()[0]!,
     client: await opened(),
     connect: opened,
+    tools,
+    async tool(agent) {
+      const client = await dial(tools.unix(agent), { uname: "tester" });
+      clients.push(client);
+      return client;
+    },
     server,
     dir,
     async [Symbol.asyncDispose]() {
       for (const client of clients) client.close();
       listener.stop();
+      tools.close();
       await server.close();
       rmSync(dir, { recursive: true, force: true });
     },

@@ -1,6 +1,6 @@
 /** Tstat and Twstat, `stat(5)`. */
 import { NineError, phrase } from "../errors.ts";
-import { DMAPPEND, DMDIR, type Maybe, type Stat, type StatChange } from "../file.ts";
+import { DMAPPEND, DMDIR, type File, type Maybe, type Stat, type StatChange } from "../file.ts";
 import { andThen } from "../maybe.ts";
 import {
   type Dir,
@@ -27,7 +27,7 @@ export function wstat(connection: Connection, call: Call, message: Message<typeo
   const wanted = message.stat;
   const done: RMessage = { type: Rwstat, tag: call.tag };
   return andThen(file.stat(), (current) => {
-    const change = changed(wanted, current, peer.uname);
+    const change = changed(file, wanted, current, peer.uname);
     if (Object.keys(change).length === 0) return done;
     if (!file.wstat) throw new NineError(phrase.permission, `${path} cannot be changed`);
     return andThen(change.name === undefined ? undefined : checkParent(file, "renamed"), () => {
@@ -42,7 +42,7 @@ export function wstat(connection: Connection, call: Call, message: Message<typeo
  * attached user, whom the Linux client puts into every rename; `type` and `dev` belong to kernels and are not looked at. A file that
  * only grows keeps its length, without an error: shells ask for length 0 with every `>`.
  */
-function changed(wanted: Dir, current: Stat, uname: string): StatChange {
+function changed(file: File, wanted: Dir, current: Stat, uname: string): StatChange {
   const { qid } = wanted;
   if (qid.type !== dontTouch.qid.type && qid.type !== current.qid.type) throw fixed("the type of the qid");
   if (qid.path !== dontTouch.qid.path && qid.path !== current.qid.path) throw fixed("the path of the qid");
@@ -59,7 +59,7 @@ function changed(wanted: Dir, current: Stat, uname: string): StatChange {
   if (wanted.length !== dontTouch.length) {
     const directory = (current.mode & DMDIR) !== 0;
     if (directory && wanted.length !== 0) throw new NineError(phrase.isDir, `${current.name} has no length`);
-    if (!directory) change.length = writableLength(wanted.length, current);
+    if (!directory) change.length = writableLength(file, wanted.length, current);
     if (current.mode & DMAPPEND) delete change.length;
   }
   if (wanted.mtime !== dontTouch.mtime) change.mtime = wanted.mtime;
@@ -71,9 +71,9 @@ function changed(wanted: Dir, current: Stat, uname: string): StatChange {
   return change;
 }
 
-function writableLength(length: Dir["length"], current: Stat): number {
+function writableLength(file: File, length: Dir["length"], current: Stat): number {
   if ((current.mode & 0o200) === 0)
-    throw new NineError(phrase.permission, `${current.name} cannot be written`);
+    throw new NineError(phrase.permission, file.refusal?.("written") ?? `${current.name} cannot be written`);
   if (typeof length === "bigint")
     throw new NineError(phrase.invalid, `a length of ${length} bytes is too large`);
   return length;
