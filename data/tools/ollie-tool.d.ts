@@ -58,3 +58,8 @@ declare module "ollie:tool" {
     write(path: string, text: string): Promise<void>;
   };
 }
+
+/** The package vscode-jsonrpc: JSON-RPC as language servers speak it. */
+declare module "ollie:jsonrpc" {
+  export * from "vscode-jsonrpc/node";
+}

@@ -4,15 +4,15 @@ import { plugin } from "bun";
 import { kit } from "./kit.ts";
 
 /**
- * Imports the file with "ollie:tool" and the package "vscode-jsonrpc" at its disposal. The caller then lets the process end by itself, with 0. An error that the tool
- * does not catch ends it with 1 and its message, without the stack, on stderr.
+ * Imports the file with "ollie:tool" and "ollie:jsonrpc" at its disposal. The caller then lets the process end by itself, with 0. An
+ * error that the tool does not catch ends it with 1 and its message, without the stack, on stderr.
  */
 export async function runToolFile(file: string): Promise<void> {
   plugin({
     name: "ollie",
     setup(build) {
       build.module("ollie:tool", () => ({ exports: { ...kit }, loader: "object" }));
-      build.module("vscode-jsonrpc/node", async () => ({
+      build.module("ollie:jsonrpc", async () => ({
         exports: { ...(await import("vscode-jsonrpc/node")) },
         loader: "object",
       }));

@@ -37,6 +37,11 @@ export function remember(path: string, hash: string, content?: Uint8Array, range
   put(`${name}.json`, JSON.stringify(entry));
 }
 
+/** Whether the agent has read it at some time. */
+export function isKnown(path: string): boolean {
+  return recall(path) !== undefined;
+}
+
 /** @throws if the agent has not read the file as it is now: with what to do, and what has changed */
 export function mustKnow(path: string, current: Uint8Array): void {
   const entry = recall(path);

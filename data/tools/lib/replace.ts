@@ -10,7 +10,9 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
+  writeFileSync,
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -32,26 +34,96 @@ export async function replaceFile(
   path: string,
   change: (current: Buffer | undefined) => Uint8Array,
 ): Promise<void> {
-  mkdirSync(dirname(path), { recursive: true });
-  const lock = join(dirname(path), `.${basename(path).slice(0, 200)}.ollie-new`);
-  const fd = await withPatience(path, lock);
+  await replaceFiles([path], ([current]) => [change(current)]);
+}
+
+/** The same for several files: all of them or none. `change` gets their contents, and returns the new ones, in the order of `paths`. */
+export async function replaceFiles(
+  paths: readonly string[],
+  change: (current: (Buffer | undefined)[]) => Uint8Array[],
+): Promise<void> {
+  const files: Replacement[] = [];
   try {
-    const stat = statFile(path);
-    if (stat && (stat.mode & 0o222) === 0) throw new Error(`${show(path)} is read-only`);
-    const content = change(stat && readFileSync(path));
-    for (let done = 0; done < content.length; )
-      done += writeSync(fd, content, done, content.length - done, done);
-    if (stat) {
-      giveTo(fd, stat.uid, stat.gid);
-      fchmodSync(fd, stat.mode & 0o7777);
-    }
-    fsyncSync(fd);
-    renameSync(lock, path);
-  } catch (error) {
-    rmSync(lock, { force: true });
-    throw error;
+    // Always in the same order: two who want the same files then wait for each other only once.
+    for (const path of paths.toSorted()) files.push(await Replacement.begin(path));
+    const inOrder = paths.map((path) => files.find((file) => file.path === path)!);
+    const contents = change(inOrder.map((file) => file.before));
+    for (const [i, file] of inOrder.entries()) file.write(contents[i]!);
+    commit(inOrder);
   } finally {
-    closeSync(fd);
+    for (const file of files) file.end();
+  }
+}
+
+/** What fails in the middle, such as a rename on a failing disk, puts back those that were replaced already. */
+function commit(files: Replacement[]): void {
+  const done: Replacement[] = [];
+  try {
+    for (const file of files) {
+      file.commit();
+      done.push(file);
+    }
+  } catch (error) {
+    for (const file of done) file.undo();
+    throw error;
+  }
+}
+
+/** One file that is being replaced. */
+class Replacement {
+  readonly before: Buffer | undefined;
+  private readonly stat: Stats | undefined;
+  private committed = false;
+
+  private constructor(
+    readonly path: string,
+    private readonly lock: string,
+    private readonly fd: number,
+  ) {
+    this.stat = statFile(path);
+    if (this.stat && (this.stat.mode & 0o222) === 0) throw new Error(`${show(path)} is read-only`);
+    this.before = this.stat && readFileSync(path);
+  }
+
+  /** Takes the lock. */
+  static async begin(path: string): Promise<Replacement> {
+    mkdirSync(dirname(path), { recursive: true });
+    const lock = join(dirname(path), `.${basename(path).slice(0, 200)}.ollie-new`);
+    const fd = await withPatience(path, lock);
+    try {
+      return new Replacement(path, lock, fd);
+    } catch (error) {
+      rmSync(lock, { force: true });
+      closeSync(fd);
+      throw error;
+    }
+  }
+
+  write(content: Uint8Array): void {
+    for (let done = 0; done < content.length; )
+      done += writeSync(this.fd, content, done, content.length - done, done);
+    if (this.stat) {
+      giveTo(this.fd, this.stat.uid, this.stat.gid);
+      fchmodSync(this.fd, this.stat.mode & 0o7777);
+    }
+    fsyncSync(this.fd);
+  }
+
+  commit(): void {
+    renameSync(this.lock, this.path);
+    this.committed = true;
+  }
+
+  /** The file as it was. Who has opened it meanwhile has the new one. */
+  undo(): void {
+    if (this.before) writeFileSync(this.path, this.before);
+    else rmSync(this.path, { force: true });
+  }
+
+  /** Gives the lock back. */
+  end(): void {
+    if (!this.committed) rmSync(this.lock, { force: true });
+    closeSync(this.fd);
   }
 }
 
