@@ -87,7 +87,7 @@ export class Job implements LiveJob, JobWork {
   }
 
   cmd(): string {
-    return this.session.store.secrets.mask(`${this.record.tool}: ${this.record.command}`);
+    return `${this.record.tool}: ${this.record.command}`;
   }
 
   exit(): string {

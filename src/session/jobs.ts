@@ -107,7 +107,7 @@ export class Jobs implements JobStarter {
         record = {
           v: 1,
           tool: request.tool,
-          command: request.command,
+          command: store.secrets.mask(request.command),
           agent: agent.store.state.id,
           chat: agent.chat.length,
           notify: request.notify,

@@ -10,6 +10,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { readFamily } from "../exec/job/folder.ts";
+import { lookAt } from "../exec/job/watch.ts";
 import { toFault } from "../fault.ts";
 import { fileMode, folderMode, isErrno, removeTree } from "./disk.ts";
 import type { Leftovers } from "./leftovers.ts";
@@ -36,6 +37,22 @@ const lastFile = "last";
 const recordFile = "job.json";
 const toldFile = "told";
 
+/** The jobs of all sessions of a state folder that run, whether a server does or not. What cannot be read is left out. */
+export function runningJobs(stateFolder: string): { session: string; id: string; record: JobRecord }[] {
+  const sessions = join(stateFolder, "sessions");
+  return namesIn(sessions).flatMap((session) =>
+    idsIn(join(sessions, session, folderName)).flatMap((id) => {
+      const folder = join(sessions, session, folderName, id);
+      try {
+        const record = readRecord(folder);
+        return lookAt(folder, record.supervisor) ? [] : [{ session, id, record }];
+      } catch {
+        return [];
+      }
+    }),
+  );
+}
+
 export class JobStore {
   /** One at a time gets a number. */
   readonly #numbers = new Serial();
@@ -46,13 +63,17 @@ export class JobStore {
 
   /** Absolute path of a job's folder, as long as the session has its present name. */
   folder(id: string): string {
-    return join(this.session.folder, folderName, id);
+    return join(this.#parent, id);
+  }
+
+  get #parent(): string {
+    return join(this.session.folder, folderName);
   }
 
   /** The jobs on disk, oldest first, and a sentence for each that cannot be read. What never began to run is removed. */
   load(): { jobs: { id: string; record: JobRecord }[]; report: string[] } {
     const report: string[] = [];
-    const jobs = this.#ids().flatMap((id) => {
+    const jobs = idsIn(this.#parent).flatMap((id) => {
       const record = this.#read(id, report);
       return record ? [{ id, record }] : [];
     });
@@ -62,10 +83,10 @@ export class JobStore {
   /** A folder for a new job, with a number that no other job of the session has had. */
   create(): Promise<string> {
     return this.#numbers.run(async () => {
-      const parent = join(this.session.folder, folderName);
+      const parent = this.#parent;
       try {
         mkdirSync(parent, { recursive: true, mode: folderMode });
-        const id = String(Math.max(this.#last(), ...this.#ids().map(Number)) + 1);
+        const id = String(Math.max(this.#last(), ...idsIn(parent).map(Number)) + 1);
         await this.session.owner.leftovers.replace(join(parent, lastFile), `${id}\n`);
         mkdirSync(this.folder(id), { mode: folderMode });
         return id;
@@ -84,7 +105,7 @@ export class JobStore {
   }
 
   wasTold(id: string): boolean {
-    return this.#names(this.folder(id)).includes(toldFile);
+    return namesIn(this.folder(id)).includes(toldFile);
   }
 
   markTold(id: string): void {
@@ -101,24 +122,9 @@ export class JobStore {
     await removeTree(this.folder(id)).catch(() => {});
   }
 
-  #ids(): string[] {
-    return this.#names(join(this.session.folder, folderName))
-      .filter((name) => /^[1-9]\d*$/.test(name))
-      .sort((a, b) => Number(a) - Number(b));
-  }
-
-  #names(folder: string): string[] {
-    try {
-      return readdirSync(folder);
-    } catch (error) {
-      if (isErrno(error, "ENOENT")) return [];
-      throw toFault(error, `${folder} cannot be read`);
-    }
-  }
-
   #last(): number {
     try {
-      return Number.parseInt(readFileSync(join(this.session.folder, folderName, lastFile), "utf8"), 10) || 0;
+      return Number.parseInt(readFileSync(join(this.#parent, lastFile), "utf8"), 10) || 0;
     } catch (error) {
       if (isErrno(error, "ENOENT")) return 0;
       throw error;
@@ -126,13 +132,35 @@ export class JobStore {
   }
 
   #read(id: string, report: string[]): JobRecord | undefined {
-    const path = join(this.folder(id), recordFile);
+    const folder = this.folder(id);
     try {
-      return schema.parse(JSON.parse(readFileSync(path, "utf8")));
+      return readRecord(folder);
     } catch (error) {
-      if (isErrno(error, "ENOENT") && !readFamily(this.folder(id))) void this.abandon(id);
-      else report.push(`${path}: ${toFault(error, "it makes no sense").message.replace(/\s+/g, " ")}`);
+      if (isErrno(error, "ENOENT") && !readFamily(folder)) void this.abandon(id);
+      else
+        report.push(
+          `${join(folder, recordFile)}: ${toFault(error, "it makes no sense").message.replace(/\s+/g, " ")}`,
+        );
       return undefined;
     }
+  }
+}
+
+function readRecord(folder: string): JobRecord {
+  return schema.parse(JSON.parse(readFileSync(join(folder, recordFile), "utf8")));
+}
+
+function idsIn(folder: string): string[] {
+  return namesIn(folder)
+    .filter((name) => /^[1-9]\d*$/.test(name))
+    .sort((a, b) => Number(a) - Number(b));
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (isErrno(error, "ENOENT")) return [];
+    throw toFault(error, `${folder} cannot be read`);
   }
 }

@@ -1,6 +1,8 @@
 /** start, stop, restart, reload, status. */
+import { visible } from "../../elevate/visible.ts";
 import { Fault } from "../../fault.ts";
 import { dial } from "../../ninep/dial.ts";
+import { runningJobs } from "../../store/job-store.ts";
 import { command } from "../program.ts";
 import { writeError, writeOut } from "../stdio.ts";
 import { startServer, stopServer } from "./background.ts";
@@ -58,15 +60,37 @@ async function sayStarted({ pid, addresses, damage }: Instance): Promise<void> {
 
 export const stop = command({
   usage: "[OPTIONS]",
-  about: "Ends the server: turns are interrupted and saved first. It is no error if none runs.",
+  about:
+    "Ends the server: turns are interrupted and saved first. Background jobs go on and are named. It is no error if none runs.",
   options: whichOptions,
   words: [0, 0],
   async run({ values }) {
-    const pid = await stopServer(whereabouts(values).paths.state);
+    const { state } = whereabouts(values).paths;
+    const pid = await stopServer(state);
     await writeOut(pid === undefined ? "olliesrv does not run\n" : `olliesrv (process ${pid}) has ended\n`);
+    await writeOut(jobsThatGoOn(state));
     return 0;
   },
 });
+
+/** Jobs that are named; the others are only counted. */
+const fewJobs = 5;
+
+function jobsThatGoOn(state: string): string {
+  const jobs = runningJobs(state);
+  if (jobs.length === 0) return "";
+  const named = jobs
+    .slice(0, fewJobs)
+    .map(({ session, id, record }) => `session/${session}/job/${id} (${record.tool}: ${oneLine(record.command)})`);
+  const rest = jobs.length > fewJobs ? [`and ${jobs.length - fewJobs} more`] : [];
+  return `${jobs.length} ${jobs.length === 1 ? "job goes" : "jobs go"} on: ${[...named, ...rest].join(", ")}\n`;
+}
+
+/** A command as it may be shown on a terminal. */
+function oneLine(command: string): string {
+  const line = visible(command);
+  return line.length > 60 ? `${line.slice(0, 59)}…` : line;
+}
 
 export const reload = command({
   usage: "[OPTIONS]",

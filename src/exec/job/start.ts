@@ -22,6 +22,10 @@ const patience = 20_000;
 
 /** Inside a compiled binary the sources live in a file system of its own. */
 const compiled = import.meta.path.startsWith("/$bunfs/");
+/** Of a binary this very one, also when another has been installed under its name meanwhile. */
+const supervisorCommand = compiled
+  ? ["/proc/self/exe", "job-supervisor"]
+  : [process.execPath, "--config=/dev/null", "--no-env-file", join(import.meta.dir, "supervisor-main.ts")];
 
 /**
  * Starts a program under a supervisor of its own, which works in `folder` (see folder.ts). Resolves when the program runs.
@@ -36,7 +40,8 @@ export async function startJob(
   register: (supervisor: Supervisor) => Promise<void>,
 ): Promise<void> {
   const { argv, cwd, env, stdin, launch } = program;
-  const child = Bun.spawn(supervisorCommand(), {
+  const child = Bun.spawn(supervisorCommand, {
+    argv0: "olliesrv",
     cwd: folder,
     // Not this server's mark, which would end the job with it; but those of a call that this server itself runs in.
     env: process.env[markName] ? { [markName]: process.env[markName] } : {},
@@ -62,12 +67,6 @@ export async function startJob(
   } finally {
     launch.close?.();
   }
-}
-
-function supervisorCommand(): string[] {
-  return compiled
-    ? [process.execPath, "job-supervisor"]
-    : [process.execPath, "--config=/dev/null", "--no-env-file", join(import.meta.dir, "supervisor-main.ts")];
 }
 
 async function answerOf(stdout: ReadableStream<Uint8Array>): Promise<SupervisorAnswer> {
