@@ -13,6 +13,8 @@ import type { Session } from "./session.ts";
 
 /** Bytes of the end of the output that the message has. */
 const shown = 2048;
+/** Characters of the command that it has. */
+const shownCommand = 300;
 /** Milliseconds from TERM to KILL for what a lost job may have left. */
 const grace = 500;
 /** Bytes of a chat that are looked through at once. */
@@ -51,11 +53,18 @@ async function endWhatIsLeft(job: Job): Promise<string[]> {
 }
 
 function message(job: Job, remarks: readonly string[]): string {
-  const { ending } = job;
-  const lines = [`Job ${job.id} ${howItEnded(job)} It was: ${job.cmd()}`];
+  const { ending, id, session } = job;
+  const lines = [`Job ${id} ${howItEnded(job)} It was: ${shortened(job.cmd())}`];
   if (ending?.leftovers) lines.push(`What it had left running: ${ending.leftovers}.`);
-  lines.push(...remarks, `Its output is in session/${job.session.name}/job/${job.id}/out${tail(job)}`);
-  return lines.join("\n");
+  if (ending?.lost)
+    lines.push(`The disk did not take ${ending.lost.toLocaleString("en")} bytes of its output.`);
+  return [...lines, ...remarks, `Its output is in session/${session.name}/job/${id}/out${tail(job)}`].join(
+    "\n",
+  );
+}
+
+function shortened(command: string): string {
+  return command.length > shownCommand ? `${command.slice(0, shownCommand)}…` : command;
 }
 
 function howItEnded({ ending, record }: Job): string {
@@ -66,18 +75,14 @@ function howItEnded({ ending, record }: Job): string {
   return `${how} at ${new Date(ending.at).toISOString()}, after ${seconds} s.`;
 }
 
-function tail({ out, ending }: Job): string {
-  const lost = ending?.lost ? ` (${ending.lost.toLocaleString("en")} bytes of it the disk did not take)` : "";
-  const { length } = out;
-  const from = Math.max(0, length - shown);
-  const cleaner = new Cleaner();
+/** Where it does not begin with the output, its first line would be a part of one and is left out. */
+function tail({ out }: Job): string {
+  const from = Math.max(0, out.length - shown);
   const raw = new TextDecoder().decode(out.read(from, shown));
-  // Where it does not begin with the output, its first line is a part of one.
-  const whole = from > 0 ? raw.slice(raw.indexOf("\n") + 1) : raw;
-  const text = cleaner.push(whole) + cleaner.end();
-  if (text.trim() === "")
-    return `${lost}; it is empty.`.replace(/^; it is empty/, length > 0 ? "" : "; it is empty");
-  return `${lost}; ${from > 0 ? "its end" : "all of it"}:\n${text}`;
+  const cleaner = new Cleaner();
+  const text = cleaner.push(from > 0 ? raw.slice(raw.indexOf("\n") + 1) : raw) + cleaner.end();
+  if (out.length === 0) return "; it is empty.";
+  return text.trim() === "" ? "." : `; ${from > 0 ? "its end" : "all of it"}:\n${text}`;
 }
 
 /** Whether the chat has the block about the end of the job. */

@@ -2,7 +2,7 @@
  * The background jobs of a session. They outlive turns, the agents that started them and the server; they end by themselves, when they
  * are told to, and with the session.
  */
-import type { JobRef } from "../../actors/job.ts";
+import type { JobEnding, JobRef } from "../../actors/job.ts";
 import type { SessionRef } from "../../actors/session.ts";
 import { startJob } from "../exec/job/start.ts";
 import { Fault } from "../fault.ts";
@@ -49,7 +49,12 @@ export class Jobs implements JobStarter {
   /** Brings back the jobs on disk. Returns one sentence for each that still runs and each that cannot be read. */
   restore(): string[] {
     const { jobs, report } = this.session.store.jobs.load();
-    for (const { id, record } of jobs) this.#adopt(id, record);
+    for (const { id, record } of jobs) {
+      const job = this.#make(id, record);
+      const ending = job.look();
+      if (ending) this.#found.add(job);
+      this.#begin(job, ending);
+    }
     const running = this.running.map(
       (job) => `session ${this.session.name}: job ${job.id} still runs (${job.cmd()})`,
     );
@@ -120,22 +125,23 @@ export class Jobs implements JobStarter {
       await store.jobs.abandon(id);
       throw error;
     }
-    const job = this.#adopt(id, record!, request.after);
+    const job = this.#make(id, record!);
+    if (request.after) this.#after.set(job, request.after);
+    this.#begin(job);
     this.session.jobsChanged();
     await this.#makeRoom();
     return { id: job.id };
   }
 
-  #adopt(id: string, record: JobRecord, after?: () => Promise<string[]>): Job {
-    const job = new Job(this.session, id, record, this.services.nextQid());
+  #make(id: string, record: JobRecord): Job {
+    return new Job(this.session, id, record, this.services.nextQid());
+  }
+
+  #begin(job: Job, ending?: JobEnding): void {
     this.#jobs ??= new Map();
-    this.#jobs.set(id, job);
-    if (after) this.#after.set(job, after);
-    const ending = after ? undefined : job.look();
-    if (ending) this.#found.add(job);
+    this.#jobs.set(job.id, job);
     this.actor.send({ type: "ADD JOB", id: actorId(job), work: job, ending });
     job.attach(this.actor.getSnapshot().children[actorId(job)] as JobRef);
-    return job;
   }
 
   async #makeRoom(): Promise<void> {
@@ -152,12 +158,20 @@ export class Jobs implements JobStarter {
 
   async #tell(job: Job): Promise<void> {
     try {
-      const remarks = (await this.#after.get(job)?.()) ?? [];
-      await tellEnd(this.session, job, this.#found.has(job), remarks);
+      await tellEnd(this.session, job, this.#found.has(job), await this.#remarks(job));
     } catch (error) {
       if (this.session.removed || job.removed) return;
       // It is told by the next server.
       this.services.log.error({ err: error, job: job.id }, "the end of a job could not be told");
+    }
+  }
+
+  async #remarks(job: Job): Promise<string[]> {
+    try {
+      return (await this.#after.get(job)?.()) ?? [];
+    } catch (error) {
+      this.services.log.error({ err: error, job: job.id }, "what follows the end of a job failed");
+      return [];
     }
   }
 }
