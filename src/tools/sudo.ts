@@ -14,39 +14,37 @@ export interface SudoAccess {
 const passed = /^(?:OLLIE_\w+|TMPDIR|PWD|LANG|LANGUAGE|LC_\w+|TZ)$/;
 
 /**
- * What sudo runs, as root. `$1` is the working folder, `$2` the mark by which its processes are known, the rest the program.
+ * What sudo runs, as root. `$1` is the working folder, the rest the program.
  *
  * The lines of stdin: variables, as words of sh (argv could be read by everybody); the tool's input; and then nothing, until its other
  * end is closed. That happens when the call is over, even if the server was killed, and is the only way to tell: a user cannot send signals to
- * root's processes, and those that sudo hands on reach only this shell.
+ * root's processes, and those that sudo hands on reach only this shell. Its program, and all that comes of it, is known by OLLIE_EXEC, which
+ * must not be a word of argv: sudo makes a variable of those.
  *
  * A folder of its own for temporary files, since the user could not remove what root leaves in his.
  */
 const script = `
 n='
 '
-folder=$1 mark=$2
-shift 2
+folder=$1
+shift
 IFS= read -r variables && eval "$variables" && IFS= read -r input || exit
 cd -- "$folder" || exit
 TMPDIR=$TMPDIR/root.$$
 mkdir -m 700 -- "$TMPDIR" || exit
 sweep() {
-  for process in /proc/[0-9]*; do
-    while IFS= read -r line || [ "$line" ]; do
-      case $line in *"$mark"*) kill "-$1" "\${process#/proc/}"; break ;; esac
-    done <"$process/environ"
+  for process in $(grep -l -F -e "$OLLIE_EXEC" /proc/[0-9]*/environ); do
+    process=\${process#/proc/}
+    kill "-$1" "\${process%/environ}"
   done 2>/dev/null
 }
 exec 3<&0
 trap : HUP INT TERM
-{ read -r _; sweep TERM; sleep 0.4; sweep KILL; } <&3 >/dev/null 2>&1 &
+{ read -r _; sweep TERM; sleep 0.3; sweep KILL; } <&3 >/dev/null 2>&1 &
 watcher=$!
 printf '%s' "$input" | "$@" 3<&-
 status=$?
-kill "$watcher"
-sweep KILL
-rm -rf -- "$TMPDIR"
+{ kill "$watcher"; sweep KILL; rm -rf -- "$TMPDIR"; } 2>/dev/null
 exit "$status"`;
 
 /** The same execution through sudo. Its stdin holds the password: `forget` is to be called when the call is over. */
@@ -54,7 +52,7 @@ export function asRoot(
   execution: Execution,
   sudo: SudoAccess,
 ): Omit<Execution, "stdin"> & { stdin: Uint8Array; lifeline: true; forget(): void } {
-  const { mark, value } = newMark();
+  const { value } = newMark();
   const variables = Object.entries({ ...unattended, ...execution.env }).filter(
     ([name]) => passed.test(name) || name in unattended,
   );
@@ -73,7 +71,6 @@ export function asRoot(
       script,
       "ollie-sudo",
       execution.cwd,
-      mark,
       ...execution.argv,
     ],
     env: { PATH: "/usr/bin:/bin", LC_ALL: "C" },
