@@ -10,6 +10,9 @@ export interface Cage {
   allows(variable: string): boolean;
   /** @param options.memory as in `plainLaunch`; `outlives`: the program goes on when the server ends */
   launch(options?: { memory?: number; outlives?: boolean }): Launch;
-  /** After the call: undoes changes in protected places and explains what was denied. Sentences for the result, none = nothing to say. */
+  /**
+   * To be called after the call, however it ended: undoes changes in protected places and explains what was denied. Sentences for the
+   * result, none = nothing to say; none also when called again.
+   */
   after(output: string): Promise<string[]>;
 }

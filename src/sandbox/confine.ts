@@ -1,15 +1,18 @@
 /** Cages for calls: the policy that holds for one, on what this host can enforce. */
-import { realpathSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { Fault } from "../fault.ts";
+import { attend } from "./aftermath.ts";
 import type { Cage } from "./cage.ts";
-import type { Confinement, Launcher } from "./launch/launcher.ts";
+import { GitGuard } from "./git-guard.ts";
+import type { HostConfinement, Launcher } from "./launch/launcher.ts";
+import { replacedFolders } from "./launch/view.ts";
 import type { Policy } from "./policy.ts";
-import type { PolicyRequest, SandboxConfigs } from "./sandbox.ts";
+import type { PolicyRequest, Sandboxes } from "./sandbox.ts";
 
 export interface CageRequest extends PolicyRequest {
-  /** Sockets that its programs may reach wherever they lie: their own address. */
-  sockets: readonly string[];
+  /** Where its programs find the tree as it is for them: a dial string. */
+  address(over: "unix" | "tcp"): { addr: string };
 }
 
 export interface SandboxOptions {
@@ -20,14 +23,15 @@ export interface SandboxOptions {
 }
 
 export class Sandbox {
+  readonly #guard = new GitGuard();
+
   constructor(
     private readonly launcher: Launcher,
-    public configs: SandboxConfigs,
     private readonly options: SandboxOptions = {},
   ) {}
 
   /** What holds for calls, as `version` tells it. */
-  get confinement(): Confinement {
+  get confinement(): HostConfinement {
     const { confinement } = this.launcher;
     if (!this.options.yolo) return confinement;
     const reasons = ["the server was started with --yolo"];
@@ -39,48 +43,70 @@ export class Sandbox {
    * (`general.best_effort`).
    * @throws Fault as `policyFor` does; "unavailable" where there can be no sandbox and nobody has said to do without
    */
-  cageFor(request: CageRequest): Cage | undefined {
+  cageFor(request: CageRequest, configs: Sandboxes): Cage | undefined {
     if (this.options.yolo) return undefined;
     const { confinement } = this.launcher;
-    const { policy, remarks, rulesFile } = this.configs.policyFor(request);
+    const found = configs.policyFor(request);
     if (confinement.state === "off") {
-      if (policy.bestEffort) return undefined;
+      if (found.policy.bestEffort) return undefined;
       throw new Fault(
         "unavailable",
-        `tools cannot be confined on this host (${confinement.reasons.join("; ")}); to run them without a sandbox, set general.best_effort: true in ${rulesFile}, or start the server with --yolo`,
+        `tools cannot be confined on this host (${confinement.reasons.join("; ")}); to run them without a sandbox, set general.best_effort: true in ${found.rulesFile}, or start the server with --yolo`,
       );
     }
-    return this.#cage(request, withOwnProgram(policy), remarks);
-  }
-
-  #cage(request: CageRequest, policy: Policy, remarks: string[]): Cage {
-    const { launcher, options } = this;
-    const { cwd, tmp, sockets } = request;
+    const noUnixSockets = confinement.sockets === "seccomp" && found.policy.network.unix.length === 0;
+    const way = wayTo(request.address(noUnixSockets ? "tcp" : "unix").addr);
+    const policy = withOwnPrograms(way.port === undefined ? found.policy : withPort(found.policy, way.port));
+    const { cwd, tmp } = request;
+    const view = {
+      policy,
+      cwd: realpathSync(cwd),
+      privateTmp: join(tmp, "slash-tmp"),
+      runtime: this.options.runtime,
+      sockets: way.path === undefined ? [] : [way.path],
+    };
+    const mounted = confinement.sockets === "namespace";
+    const settle = attend(this.#guard, configs.ground, request, found, {
+      frozen: mounted,
+      replaced: mounted ? replacedFolders(view) : [],
+    });
+    let settled = false;
     return {
-      notice: launcher.confinement.state === "partial" ? "sandbox: partial" : undefined,
+      notice: confinement.state === "partial" ? "sandbox: partial" : undefined,
+      noUnixSockets,
       allows: (variable) => policy.env.some((name) => matches(name, variable)),
       launch: ({ memory, outlives } = {}) =>
-        launcher.launch({
-          policy,
-          cwd: realpathSync(cwd),
-          privateTmp: join(tmp, "slash-tmp"),
-          runtime: options.runtime,
-          sockets,
-          memory,
-          parent: outlives ? undefined : process.pid,
-        }),
-      after: async () => remarks,
+        this.launcher.launch({ ...view, memory, parent: outlives ? undefined : process.pid }),
+      after: async (output) => {
+        if (settled) return [];
+        settled = true;
+        return settle(output);
+      },
     };
   }
+}
+
+function wayTo(address: string): { path?: string; port?: number } {
+  const [net, place, port] = address.split("!");
+  return net === "unix" ? { path: place } : { port: Number(port) };
+}
+
+function withPort(policy: Policy, port: number): Policy {
+  const { network } = policy;
+  if (network.unrestricted) return policy;
+  return { ...policy, network: { ...network, connect: [...network.connect, port] } };
 }
 
 function matches(name: string, variable: string): boolean {
   return name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name;
 }
 
-/** Tools in TypeScript are run by this program; from a checkout it reads its sources. */
-function withOwnProgram(policy: Policy): Policy {
+/** Tools in TypeScript are run by this program, from a checkout by its sources; and tools may be clients of the server. */
+function withOwnPrograms(policy: Policy): Policy {
+  const folder = dirname(process.execPath);
   const compiled = import.meta.path.startsWith("/$bunfs/");
-  const own = compiled ? [process.execPath] : [process.execPath, resolve(import.meta.dir, "../..")];
+  const own = compiled
+    ? [process.execPath, ...["ollie-9p", "o"].map((name) => join(folder, name)).filter(existsSync)]
+    : [process.execPath, resolve(import.meta.dir, "../..")];
   return { ...policy, filesystem: { ...policy.filesystem, rox: [...policy.filesystem.rox, ...own] } };
 }

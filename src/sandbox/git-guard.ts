@@ -77,7 +77,11 @@ function spotsOf(cwd: string, repository: Repository | undefined): string[] {
   // Without a repository only the folder itself is the tools' to write.
   if (!repository) return hasGit(cwd) ? [] : [cwd];
   const spots: string[] = [];
-  for (let folder = cwd; folder !== repository.top && within(folder, repository.top); folder = dirname(folder))
+  for (
+    let folder = cwd;
+    folder !== repository.top && within(folder, repository.top);
+    folder = dirname(folder)
+  )
     if (!hasGit(folder)) spots.push(folder);
   return spots;
 }

@@ -4,6 +4,8 @@
  */
 import { realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { tokenFile } from "../ninep/admission.ts";
+import { annex } from "../ninep/folder.ts";
 import type { SandboxGround } from "./sandbox.ts";
 
 /** Rights as bits. */
@@ -91,10 +93,11 @@ function firm({ paths, environment, sockets }: SandboxGround): Place[] {
   ];
 }
 
-/** A socket, and the folder around it where that has nothing else in it. */
+/** A socket with what lies beside it, and the folder around them where that has nothing else in it. */
 function ownFolder(socket: string): string[] {
   const folder = dirname(socket);
-  return /^ollie(-\d+)?$/.test(basename(folder)) ? [folder, socket] : [socket];
+  const own = [socket, tokenFile(socket), annex(socket)];
+  return /^ollie(-\d+)?$/.test(basename(folder)) ? [folder, ...own] : own;
 }
 
 /** Folders on the PATH that lie where caches do. */

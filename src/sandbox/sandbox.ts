@@ -50,7 +50,9 @@ export interface Confinement {
 export interface Survey extends Confinement {
   /** What the user's own configs say in vain. */
   warnings: string[];
-  /** Files that count, from the weakest to the strongest; the shipped default is not among them. */
+  /** Whether the shipped default counts. */
+  shipped: boolean;
+  /** Files that count, from the weakest to the strongest. */
   files: string[];
   project?: { file: string; text: string; asks: string[]; approved: boolean };
 }
@@ -143,6 +145,7 @@ export class Sandboxes {
       policy: resolved.policy,
       remarks,
       warnings: resolved.warnings,
+      shipped: layers.some(({ file }) => file === undefined),
       files: layers.flatMap(({ file }) => file ?? []),
       rulesFile: sandboxFile(ground.paths.config, name || "default"),
       repository,

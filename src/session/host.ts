@@ -1,4 +1,5 @@
 /** What an agent lends to its turns. */
+import type { Cage } from "../sandbox/cage.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { CallContext, Tool } from "../tools/tool.ts";
 import { systemPrompt } from "../turn/context.ts";
@@ -48,7 +49,7 @@ export class Host implements TurnHost {
   callContext(): CallContext {
     const { agent } = this;
     const { session, profile, name } = agent;
-    const { toolsPath, memoryPath, skillsPath, addresses } = this.services;
+    const { toolsPath, memoryPath, skillsPath } = this.services;
     checkBound(profile.cwd(), profile.within());
     return {
       session: session.name,
@@ -57,14 +58,31 @@ export class Host implements TurnHost {
       env: Object.fromEntries(session.envMap()),
       secrets: session.store.secrets,
       tmp: session.store.tmp,
-      address: (over) => (over === "unix" ? { addr: addresses.unix(agent) } : addresses.tcp(agent)),
+      address: (over) => this.#address(over),
       toolsPath,
       memoryPath,
       skillsPath,
-      cage: async () => undefined,
+      cage: async () => this.#cage(),
       services: session.services,
       jobs: session.jobs,
     };
+  }
+
+  #cage(): Cage | undefined {
+    const { agent, services } = this;
+    const { session, profile } = agent;
+    return services.cageFor({
+      name: session.store.json.cfg.sandbox || profile.config().sandbox,
+      cwd: profile.cwd(),
+      tmp: session.store.tmp,
+      listener: `${session.name}/${agent.name}`,
+      address: (over) => this.#address(over),
+    });
+  }
+
+  #address(over: "unix" | "tcp"): { addr: string; token?: string } {
+    const { addresses } = this.services;
+    return over === "unix" ? { addr: addresses.unix(this.agent) } : addresses.tcp(this.agent);
   }
 
   touch(...topics: Topic[]): void {

@@ -1,5 +1,8 @@
 /** What all sessions of a server share. */
 import type { AgentConfig } from "../config/agents.ts";
+import type { Cage } from "../sandbox/cage.ts";
+import type { CageRequest } from "../sandbox/confine.ts";
+import type { Sandboxes } from "../sandbox/sandbox.ts";
 import type { TurnServices } from "../turn/host.ts";
 import type { LiveAgent } from "./live.ts";
 
@@ -13,6 +16,10 @@ export interface ToolAddresses {
 
 export interface Services extends TurnServices {
   readonly addresses: ToolAddresses;
+  /** Sandbox configs. */
+  readonly sandboxes: Sandboxes;
+  /** As in `Sandbox.cageFor`. */
+  cageFor(request: CageRequest): Cage | undefined;
   /** Where agents work whose session names no folder. */
   readonly cwd: string;
   /** As in `OLLIE_TOOLS_PATH`, `OLLIE_MEMORY_PATH`, `OLLIE_SKILLS_PATH`. */

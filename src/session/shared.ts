@@ -12,6 +12,11 @@ import { build } from "../config/version.ts";
 import { Approvals } from "../elevate/approvals.ts";
 import { Elevation } from "../elevate/elevation.ts";
 import { elevateSocket } from "../elevate/socket.ts";
+import type { Cage } from "../sandbox/cage.ts";
+import type { CageRequest, Sandbox } from "../sandbox/confine.ts";
+import { groundOf } from "../sandbox/ground.ts";
+import { confinementText } from "../sandbox/report.ts";
+import { Sandboxes } from "../sandbox/sandbox.ts";
 import { createRegistry } from "../tools/registry.ts";
 import type { ToolRegistry } from "../tools/tool.ts";
 import { qidBlock } from "./live.ts";
@@ -30,6 +35,7 @@ export class Shared implements Services {
   #config: Config;
   #backends: BackendRegistry;
   #tools: ToolRegistry;
+  #sandboxes: Sandboxes;
   readonly #agents = new Map<string, { config: AgentConfig; read: number }>();
   /** Block 0 is the root's. Beginning at the present time keeps paths of earlier servers from coming back. */
   #qid = Math.floor(Date.now() / 1000) * 2 ** 20;
@@ -37,11 +43,15 @@ export class Shared implements Services {
   constructor(
     config: Config,
     readonly addresses: ToolAddresses,
+    readonly sandbox: Sandbox,
     readonly log: Logger,
+    /** Addresses of the server itself. */
+    readonly listen: readonly string[],
   ) {
     this.#config = config;
     this.#backends = backendsOf(config);
     this.#tools = toolsOf(config);
+    this.#sandboxes = this.#sandboxesOf(config);
     const approvals = new Approvals({
       log,
       socket: () => elevateSocket(this.#config.environment),
@@ -55,6 +65,7 @@ export class Shared implements Services {
     this.#config = config;
     this.#backends = backendsOf(config);
     this.#tools = toolsOf(config);
+    this.#sandboxes = this.#sandboxesOf(config);
     this.#agents.clear();
     for (const warning of config.warnings) this.log.warn(warning);
     this.log.info("configuration read again");
@@ -67,6 +78,18 @@ export class Shared implements Services {
 
   get registry(): ToolRegistry {
     return this.#tools;
+  }
+
+  get sandboxes(): Sandboxes {
+    return this.#sandboxes;
+  }
+
+  cageFor(request: CageRequest): Cage | undefined {
+    return this.sandbox.cageFor(request, this.#sandboxes);
+  }
+
+  #sandboxesOf(config: Config): Sandboxes {
+    return new Sandboxes(groundOf(config, this.listen), (warning) => this.log.warn(warning));
   }
 
   get toolsPath(): string {
@@ -127,7 +150,7 @@ export class Shared implements Services {
   reports(): Omit<Reports, "ninep"> {
     return {
       version: () =>
-        `name: ollie\nversion: ${build.version}\ncommit: ${build.commit}\nprotocol: 9P2000\nsandbox: off\n`,
+        `name: ollie\nversion: ${build.version}\ncommit: ${build.commit}\nprotocol: 9P2000\n${confinementText(this.sandbox.confinement)}`,
       backends: (ask) => this.#backends.backends(ask),
       models: (ask) => this.#backends.models(ask),
       agents: () => table(listAgents(this.#config.paths.agents)),

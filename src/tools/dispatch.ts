@@ -42,21 +42,26 @@ export async function callTool(
     );
   let lease: Lease | undefined;
   let root: ReturnType<typeof asRoot> | undefined;
+  let cage: Cage | undefined;
   try {
     checkFolder(ctx.cwd);
     mkdirSync(temporaryFolder(ctx), { recursive: true, mode: 0o700 });
-    const cage = approval ? undefined : await ctx.cage();
+    cage = approval ? undefined : await ctx.cage();
     lease = await leaseOf(tool, ctx, cage, signal);
     const execution = executionOf(tool, args, ctx, callId, cage);
     if (lease) execution.env.OLLIE_SERVICE = lease.socket;
     if (wishes.detach) {
-      const after = cage && (() => cage.after(""));
-      return await detach(tool, args, ctx, {
+      const kept = cage;
+      const after = kept && (() => kept.after(""));
+      const started = await detach(tool, args, ctx, {
         ...wishes,
         execution,
         after,
-        confined: confinement(cage, approval),
+        confined: confinement(kept, approval),
       });
+      // What there is to do after it is to be done when the job has ended.
+      cage = undefined;
+      return started;
     }
     if (wishes.sudo) root = asRoot(execution, approval!.sudo!);
     const result = await run({
@@ -88,6 +93,8 @@ export async function callTool(
   } catch (error) {
     return refused(`${tool.name} could not be started: ${toFault(error).message}`);
   } finally {
+    // A second time it does nothing: this is for the call that did not come to its end.
+    await cage?.after("");
     root?.forget();
     lease?.release();
   }

@@ -14,6 +14,7 @@ import type { AgentConfig } from "../../src/config/agents.ts";
 import { Approvals } from "../../src/elevate/approvals.ts";
 import { Elevation } from "../../src/elevate/elevation.ts";
 import { Fault } from "../../src/fault.ts";
+import type { Sandboxes } from "../../src/sandbox/sandbox.ts";
 import type { Agent } from "../../src/session/agent.ts";
 import { qidBlock } from "../../src/session/live.ts";
 import { Counters } from "../../src/session/metrics.ts";
@@ -78,6 +79,8 @@ export class World {
   model: Model = answers();
   /** What is wrong with it, where it is a Fault. */
   config: Partial<AgentConfig> | Fault = {};
+  /** Further agent configs, by their names. */
+  configs: Record<string, Partial<AgentConfig>> = {};
   backend: Backend | Fault = this.#fakeBackend();
   /** Whether a failed request is repeated after a minute instead of at once. */
   slowRetry = false;
@@ -121,6 +124,8 @@ export class World {
           unix: () => "unix!/nowhere",
           tcp: () => ({ addr: "tcp!127.0.0.1!1", token: "none" }),
         },
+        sandboxes: { names: () => ["default"], check: () => {} } as unknown as Sandboxes,
+        cageFor: () => undefined,
         cwd: this.cwd,
         toolsPath: this.toolsFolder,
         memoryPath: join(this.folder, "memory"),
@@ -169,7 +174,7 @@ export class World {
 
   #agentConfig(name: string): AgentConfig {
     if (this.config instanceof Fault) throw this.config;
-    if (name !== "default" && name !== "other")
+    if (name !== "default" && name !== "other" && !this.configs[name])
       throw new Fault("missing", `no agent ${name}: there are default, other`);
     const registry = createRegistry(this.toolsFolder);
     return {
@@ -182,6 +187,7 @@ export class World {
       hooks: {},
       params: {},
       ...this.config,
+      ...this.configs[name],
     };
   }
 

@@ -39,7 +39,14 @@ export const fgstart = command({
     let serving: Serving | undefined;
     // From now on, since it ends a process that does not listen to it.
     process.on("SIGHUP", () => serving && reload(serving, log));
-    serving = await serve({ config, readConfig: () => configFor(values), listen, log, secrets });
+    serving = await serve({
+      config,
+      readConfig: () => configFor(values),
+      listen,
+      log,
+      yolo: values.yolo,
+      secrets,
+    });
     const { state } = config.paths;
     const damage = few([...missing, ...serving.damage]);
     tell(state, { pid: process.pid, addresses: listen, arguments: asArguments(values), damage }, log);

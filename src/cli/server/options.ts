@@ -24,7 +24,7 @@ export const startOptions = {
     help: "listen there instead of at the default address; may be repeated",
   },
   ...whichOptions,
-  yolo: { type: "boolean", help: "run tools without a sandbox (there is none yet, so they do in any case)" },
+  yolo: { type: "boolean", help: "run tools without a sandbox" },
   "log-level": { type: "string", value: "LEVEL", help: logLevels.join(", ") },
 } as const satisfies Options;
 export type StartValues = Values<typeof startOptions>;

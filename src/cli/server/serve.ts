@@ -11,6 +11,9 @@ import { parseAddress } from "../../ninep/dial.ts";
 import { type Listener, listenUnix } from "../../ninep/listen.ts";
 import { requestName } from "../../ninep/messages.ts";
 import { Server } from "../../ninep/server.ts";
+import { Sandbox } from "../../sandbox/confine.ts";
+import { Launcher } from "../../sandbox/launch/launcher.ts";
+import { shortcomings } from "../../sandbox/report.ts";
 import { type Reports, Runtime } from "../../session/runtime.ts";
 import { Shared } from "../../session/shared.ts";
 import { Store } from "../../store/store.ts";
@@ -22,6 +25,8 @@ export interface ServeOptions {
   /** Dial strings; those of tools lie beside the first one. */
   listen: string[];
   log: Logger;
+  /** Confine no tool. */
+  yolo?: boolean;
   /** Knows those of the configuration; learns those of later ones. */
   secrets: Secrets;
 }
@@ -39,14 +44,25 @@ export interface Serving {
 const closeLimit = 3000;
 
 /** @throws Fault: the state folder or a socket is in use (says by whom), an address is wrong, a folder cannot be used */
-export async function serve({ config, readConfig, listen, log, secrets }: ServeOptions): Promise<Serving> {
+export async function serve({
+  config,
+  readConfig,
+  listen,
+  log,
+  yolo,
+  secrets,
+}: ServeOptions): Promise<Serving> {
   for (const address of listen) requireUnix(address);
   const { store, report } = await Store.open(config.paths.state, secrets);
   const swept = sweepStale();
   if (swept > 0) report.push(`${swept} processes of tools had outlived their server and were ended`);
   try {
     const tools: ToolListeners = new ToolListeners(requireUnix(listen[0]!).path, () => server);
-    const shared = new Shared(config, tools, log);
+    const launcher = new Launcher(launchFolders(config, listen));
+    const runtimeFolder = config.environment.XDG_RUNTIME_DIR;
+    const sandbox = new Sandbox(launcher, { yolo, runtime: runtimeFolder });
+    report.push(...shortcomings(sandbox.confinement));
+    const shared = new Shared(config, tools, sandbox, log, listen);
     const told = shared.reports();
     const reports: Reports = {
       ...told,
@@ -85,6 +101,7 @@ export async function serve({ config, readConfig, listen, log, secrets }: ServeO
         shared.close();
         tools.close();
         await server.close();
+        launcher.close();
         await store.release();
       },
     };
@@ -92,6 +109,11 @@ export async function serve({ config, readConfig, listen, log, secrets }: ServeO
     await store.release();
     throw error;
   }
+}
+
+/** Where programs that confine others are put: beside the sessions, or where that lies on a file system without programs, by the socket. */
+function launchFolders({ paths }: Config, listen: readonly string[]): string[] {
+  return [join(paths.state, "launch"), `${requireUnix(listen[0]!).path}.launch`];
 }
 
 function requireUnix(address: string): { path: string } {

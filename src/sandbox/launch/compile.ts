@@ -1,11 +1,12 @@
 /** From a policy to the steps of its launch image. */
 import type { Policy } from "../policy.ts";
 import { landlockSteps, netSince, unixSince } from "./landlock.ts";
-import { hasOwnTmp, namespaceSteps, type View, viewSteps } from "./mounts.ts";
+import { namespaceSteps, viewSteps } from "./mounts.ts";
 import { capabilitySteps, dieWith, processSteps } from "./process.ts";
 import { type Filter, seccompStep } from "./seccomp.ts";
 import { becomeProgram, type Step } from "./step.ts";
 import type { Machine } from "./syscalls.ts";
+import { hasOwnTmp, type View } from "./view.ts";
 
 /** What this host's kernel lets us do; found out by `probe.ts`. */
 export interface Abilities {
@@ -47,7 +48,7 @@ export function launchSteps(request: LaunchRequest, abilities: Abilities): Step[
   return [
     ...processSteps({ memory, processes: ownNamespace ? processLimit : undefined }),
     ...(namespaces ? [...namespaceSteps(root), ...viewSteps(request)] : []),
-    ...(namespaces || root ? capabilitySteps(root) : []),
+    ...capabilitySteps(root),
     ...landlockSteps(policy, landlock, [...request.sockets, ...policy.network.unix]),
     ...(seccomp ? [seccompStep(filterOf(policy, abilities), machine)] : []),
     ...(parent === undefined ? [] : dieWith(parent)),
@@ -55,8 +56,9 @@ export function launchSteps(request: LaunchRequest, abilities: Abilities): Step[
   ];
 }
 
-function withOwnTmp({ policy, sockets }: LaunchRequest): Policy {
-  if (!hasOwnTmp(policy, sockets)) return policy;
+function withOwnTmp(request: LaunchRequest): Policy {
+  const { policy } = request;
+  if (!hasOwnTmp(request)) return policy;
   const { filesystem } = policy;
   return { ...policy, filesystem: { ...filesystem, rwx: [...filesystem.rwx, "/tmp"] } };
 }

@@ -9,16 +9,16 @@
 import type { Argument, Pointing, Step } from "./step.ts";
 import { type Machine, numberOf } from "./syscalls.ts";
 
-/** What a failing step prints before its label; the exit status is then the errno. */
+/** What a failing step prints before its label. */
 export const failurePrefix = "ollie: sandbox: cannot ";
 
 /*
- * The code. A table entry is eleven 64-bit words: number, six arguments, least and most of what may be returned, text and its length.
- * A negative number stands for execve(argv[1], &argv[1], envp).
+ * The code. A table entry is twelve 64-bit words: number, six arguments, least and most of what may be returned, text and its length,
+ * exit status (0: the errno). A negative number stands for execve(argv[1], &argv[1], envp).
  */
 const code: Record<Machine, string> = {
   x64: `
-    488d1d79000000  lea  table(%rip), %rbx
+    488d1d81000000  lea  table(%rip), %rbx
     4c8b3424        mov  (%rsp), %r14             argc
     4c8d6c2410      lea  16(%rsp), %r13           &argv[1]
     4e8d74f410      lea  16(%rsp,%r14,8), %r14    envp
@@ -40,10 +40,12 @@ const code: Record<Machine, string> = {
     7c0c            jl   fail
     483b4340        cmp  64(%rbx), %rax
     7f06            jg   fail
-    4883c358        add  $88, %rbx
+    4883c360        add  $96, %rbx
     ebbd            jmp  next
     f7d8            fail: neg %eax
-    4189c4          mov  %eax, %r12d
+    448b6358        mov  88(%rbx), %r12d
+    4585e4          test %r12d, %r12d
+    440f44e0        cmove %eax, %r12d
     b801000000      mov  $1, %eax                 write
     bf02000000      mov  $2, %edi
     488b7348        mov  72(%rbx), %rsi
@@ -54,7 +56,7 @@ const code: Record<Machine, string> = {
     0f05            syscall
     0000000000      (the table begins at a multiple of 8)`,
   arm64: `
-    d3030010  adr  x19, table
+    53040010  adr  x19, table
     f40340f9  ldr  x20, [sp]               argc
     f5430091  add  x21, sp, #16            &argv[1]
     f66f348b  add  x22, sp, x20, lsl #3
@@ -74,19 +76,23 @@ const code: Record<Machine, string> = {
     ab000054  b.lt fail
     1f000aeb  cmp  x0, x10
     6c000054  b.gt fail
-    73620191  add  x19, x19, #88
+    73820191  add  x19, x19, #96
     f0ffff17  b    next
     f403004b  fail: neg w20, w0
+    695a40b9  ldr  w9, [x19, #88]
+    3f010071  cmp  w9, #0
+    9402891a  csel w20, w20, w9, eq
     080880d2  mov  x8, #64                 write
     400080d2  mov  x0, #2
     618a44a9  ldp  x1, x2, [x19, #72]
     010000d4  svc  #0
     c80b80d2  mov  x8, #94                 exit_group
     e003142a  mov  w0, w20
-    010000d4  svc  #0`,
+    010000d4  svc  #0
+    00000000  (the table begins at a multiple of 8)`,
 };
 
-const entrySize = 11 * 8;
+const entrySize = 12 * 8;
 /** Address at which the file is mapped: above what `vm.mmap_min_addr` forbids, as linkers choose it. */
 const base = 0x400000;
 const elfHeader = 64;
@@ -120,13 +126,13 @@ function machineCode(machine: Machine): Uint8Array {
   return Uint8Array.fromHex(digits.join(""));
 }
 
-function entry({ call, args, returns, label }: Step, machine: Machine, data: Data): bigint[] {
+function entry({ call, args, returns, label, status = 0 }: Step, machine: Machine, data: Data): bigint[] {
   const least = returns?.least ?? 0n;
   const most = returns?.most ?? 2n ** 63n - 1n;
   const message = new TextEncoder().encode(failurePrefix + label + endsInLineFeed);
-  const words = [BigInt(call === "exec" ? -1 : numberOf(call, machine))];
+  const words = [BigInt(typeof call === "number" ? call : call === "exec" ? -1 : numberOf(call, machine))];
   for (let place = 0; place < 6; place++) words.push(data.word(args[place] ?? 0));
-  words.push(least, most, data.put(message), BigInt(message.length));
+  words.push(least, most, data.put(message), BigInt(message.length), BigInt(status));
   return words;
 }
 

@@ -1,5 +1,5 @@
 /** Landlock: `landlock(7)`, and `Documentation/userspace-api/landlock.rst` for what came with which ABI. */
-import { statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import type { Policy } from "../policy.ts";
 import { attempt, must, type Step } from "./step.ts";
 
@@ -125,7 +125,7 @@ function pathRules(
   const add = (path: string, rights: bigint) => wanted.set(path, (wanted.get(path) ?? 0n) | rights);
   for (const [kind, paths] of Object.entries(filesystem))
     for (const path of paths) add(path, granted[kind as keyof typeof granted]);
-  for (const path of sockets) add(path, right.resolveUnix);
+  for (const path of sockets) add(realPath(path), right.resolveUnix);
   return [...wanted].flatMap(([path, rights]) => {
     const kept = rights & handled & (isDirectory(path) ? handled : ofFiles);
     return kept === 0n ? [] : pathRule(path, kept);
@@ -139,15 +139,22 @@ function pathRule(path: string, rights: bigint): Step[] {
   view.setInt32(8, opened, true);
   // What has gone since is not granted, and that is all.
   return [
-    attempt(`open ${path}`, "openat", AT_FDCWD, path, O_PATH | O_CLOEXEC, 0),
+    attempt(`open ${path}`, "openat2", AT_FDCWD, path, asMeant, 24),
     attempt(`grant ${path}`, "landlock_add_rule", ruleset, RULE_PATH_BENEATH, attr, 0),
     attempt(`close ${path}`, "close", opened),
   ];
 }
 
 export const AT_FDCWD = -100;
-export const O_PATH = 0o10000000;
+const O_PATH = 0o10000000;
 export const O_CLOEXEC = 0o2000000;
+const RESOLVE_NO_SYMLINKS = 4;
+
+/**
+ * `struct open_how`. Links were resolved when the policy was made: one that is there now was put in the way by somebody, such as a
+ * program of the same session that may write here and would like to have a right elsewhere.
+ */
+const asMeant = { fields: [O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS] };
 
 function portRules({ bind, connect }: Policy["network"]): Step[] {
   const ports = new Map<number, bigint>();
@@ -163,6 +170,14 @@ function portRules({ bind, connect }: Policy["network"]): Step[] {
       0,
     ),
   );
+}
+
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }
 
 function isDirectory(path: string): boolean {

@@ -12,7 +12,7 @@ import { becomeProgram, must } from "./step.ts";
 import { thisMachine } from "./syscalls.ts";
 
 /** What holds on this host. */
-export interface Confinement {
+export interface HostConfinement {
   state: "enforced" | "partial" | "off";
   /** Landlock's ABI; 0 = none. */
   landlock: number;
@@ -24,7 +24,7 @@ export interface Confinement {
 }
 
 export class Launcher {
-  readonly confinement: Confinement;
+  readonly confinement: HostConfinement;
   readonly #images: Images | undefined;
   readonly #abilities: Probed;
 
@@ -89,7 +89,7 @@ function usable(folders: readonly string[]): { images?: Images; problem: string 
   return { problem };
 }
 
-function confinementOf(abilities: Probed): Confinement {
+function confinementOf(abilities: Probed): HostConfinement {
   const { landlock, namespaces, seccomp, reasons } = abilities;
   const sockets = socketGuard(abilities);
   if (landlock === 0) return { state: "off", landlock, sockets: "none", missing: ["everything"], reasons };

@@ -2,24 +2,15 @@
  * A program's own view of the file system, in a user and mount namespace: what Landlock cannot do at all (a chmod elsewhere) or not yet
  * (deny a socket by its path). `user_namespaces(7)`, `mount_namespaces(7)`.
  */
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { mkdirSync, readlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Policy } from "../policy.ts";
 import { AT_FDCWD, O_CLOEXEC } from "./landlock.ts";
 import { attempt, must, type Step } from "./step.ts";
-
-export interface View {
-  policy: Policy;
-  cwd: string;
-  /** A folder private to the session, below the state folder; becomes /tmp where nothing of the policy lies in the real one. */
-  privateTmp: string;
-  /** The user's runtime folder, full of sockets. */
-  runtime?: string;
-  /** Sockets that stay reachable: the tool's own address. */
-  sockets: readonly string[];
-}
+import { ENOENT } from "./syscalls.ts";
+import { inside, isDirectory, type Layer, layoutOf, list, type View } from "./view.ts";
 
 const CLONE_NEWNS = 0x00020000;
+const CLONE_NEWIPC = 0x08000000;
 const CLONE_NEWUSER = 0x10000000;
 const MS_NOSUID = 2;
 const MS_NODEV = 4;
@@ -34,14 +25,17 @@ const MOUNT_ATTR_RDONLY = 1n;
 const O_WRONLY = 1;
 const O_CREAT = 0o100;
 
-/** Enters a mount namespace and, for whoever is not root, the user namespace that allows one to make it. */
+/** Shared memory and message queues are reached by number and not by a path. */
+const own = CLONE_NEWNS | CLONE_NEWIPC;
+
+/** Enters a mount and IPC namespace and, for whoever is not root, the user namespace that allows one to make them. */
 export function namespaceSteps(root: boolean): Step[] {
   // Root needs no other user namespace, and could not take all its users along into one by itself.
-  if (root) return [must("make a mount namespace", "unshare", CLONE_NEWNS), slave];
+  if (root) return [must("make namespaces", "unshare", own), slave];
   const uid = process.geteuid!();
   const gid = process.getegid!();
   return [
-    must("make a user namespace", "unshare", CLONE_NEWUSER | CLONE_NEWNS),
+    must("make a user namespace", "unshare", CLONE_NEWUSER | own),
     ...writeFile("/proc/self/setgroups", "deny"),
     ...writeFile("/proc/self/uid_map", `${uid} ${uid} 1`),
     ...writeFile("/proc/self/gid_map", `${gid} ${gid} 1`),
@@ -64,19 +58,10 @@ function writeFile(path: string, text: string): Step[] {
 const firstFree = 3;
 
 /** Makes everything read-only but what the policy lets be written, and hides sockets. `namespaceSteps` come before. */
-export function viewSteps({ policy, cwd, privateTmp, runtime, sockets }: View): Step[] {
-  const { filesystem, frozen, network } = policy;
-  // Devices are written to whether or not the mount they lie in may be.
-  const writable = topmost([...filesystem.rw, ...filesystem.rwx]).filter(isStorage);
-  const readable = topmost([...filesystem.list, ...filesystem.ro, ...filesystem.rox]);
-  const reachable = [...sockets, ...network.unix].filter(exists);
-  const ownTmp = hasOwnTmp(policy, sockets);
-  const covered = topmost([...runtimeFolders(runtime), ...(ownTmp ? [] : socketFolders("/tmp"))]).filter(
-    (place) => isDirectory(place) && !writable.some((path) => inside(place, path)),
-  );
-  const shown = [...readable, ...reachable].filter((path) =>
-    covered.some((place) => path !== place && inside(path, place)),
-  );
+export function viewSteps(view: View): Step[] {
+  const { policy, cwd, privateTmp } = view;
+  const { layers, ownTmp, strangers } = layoutOf(view);
+  const [writable, shown] = [pathsOf(layers, "write"), pathsOf(layers, "show")];
   if (ownTmp) mkdirSync(privateTmp, { recursive: true, mode: 0o700 });
 
   const trees = new Trees();
@@ -86,28 +71,21 @@ export function viewSteps({ policy, cwd, privateTmp, runtime, sockets }: View): 
     must("make everything read-only", "mount_setattr", AT_FDCWD, "/", AT_RECURSIVE, readOnly, 32),
     ...shown.map((path) => trees.take(path)),
     ...(ownTmp ? [trees.put("/tmp")] : []),
-    ...covered.flatMap((place) => [mountEmpty(place), ...links(place)]),
-    ...covered.flatMap((place) =>
-      [...writable, ...shown]
-        .filter((path) => path !== place && inside(path, place))
-        .flatMap((path) => trees.makePlace(path, place)),
+    ...layers.flatMap(({ kind, path, within }) =>
+      kind === "cover"
+        ? [mountEmpty(path), ...links(path)]
+        : [...(within === undefined ? [] : trees.makePlace(path, within)), trees.put(path)],
     ),
-    ...[...shown, ...writable].map((path) => trees.put(path)),
-    ...pinned(frozen, writable).flatMap((path) => [trees.take(path), trees.put(path)]),
-    ...frozen.flatMap((path) => trees.freeze(path)),
-    ...strangers([...writable, ...covered, ...reachable, ...(ownTmp ? ["/tmp"] : [])]).map(coverSocket),
+    ...pinned(policy.frozen, writable).flatMap((path) => [trees.take(path), trees.put(path)]),
+    ...policy.frozen.flatMap((path) => trees.freeze(path)),
+    ...strangers.map(coverSocket),
     must("return to the working folder", "chdir", cwd),
     must("close descriptors", "close_range", firstFree, 0xffffffff, 0),
   ];
 }
 
-/**
- * Whether /tmp is the session's own. Not where something lies in the real one that the program is to see: a path beside it would then
- * seem to be there and be another.
- */
-export function hasOwnTmp({ filesystem, network }: Policy, sockets: readonly string[]): boolean {
-  const granted = [...Object.values(filesystem).flat(), ...network.unix, ...sockets];
-  return !granted.some((path) => inside(path, "/tmp"));
+function pathsOf(layers: readonly Layer[], wanted: Layer["kind"]): string[] {
+  return layers.filter(({ kind }) => kind === wanted).map(({ path }) => path);
 }
 
 /** `struct mount_attr`: set, clear, propagation, user namespace. */
@@ -184,55 +162,10 @@ function pinned(frozen: readonly string[], writable: readonly string[]): string[
   return [...folders].sort((a, b) => a.length - b.length);
 }
 
-/** Who connects finds that it is no socket. */
+/** Who connects finds that it is no socket. One that is gone by now needs no cover. */
 function coverSocket(path: string): Step {
-  return must(`cover the socket ${path}`, "mount", "/dev/null", path, 0, MS_BIND, 0);
-}
-
-/** Folders in which the services of the system and of the user's desktop listen. */
-function runtimeFolders(runtime: string | undefined): string[] {
-  return [...new Set(["/run", runtime && realFolder(runtime)])].filter((path) => path !== undefined);
-}
-
-/** In a /tmp that is not replaced: where tmux, ssh-agent and X listen, also for sockets that come later. */
-function socketFolders(tmp: string): string[] {
-  return list(tmp)
-    .filter((name) => /^(?:tmux-|ssh-|\.X11-unix$|\.ICE-unix$)/.test(name))
-    .map((name) => join(tmp, name));
-}
-
-/** Sockets of programs outside that a path leads to and that lie in none of these places. `proc_net_unix(5)`. */
-function strangers(places: readonly string[]): string[] {
-  const lines = read("/proc/net/unix").split("\n").slice(1);
-  const paths = new Set(lines.map((line) => line.split(" ").slice(7).join(" ").trimStart()));
-  return [...paths].filter(
-    (path) => path.startsWith("/") && isSocket(path) && !places.some((place) => inside(path, place)),
-  );
-}
-
-/** Whether `path` is `folder` or lies below it. */
-function inside(path: string, folder: string): boolean {
-  return path === folder || folder === "/" || path.startsWith(`${folder}/`);
-}
-
-/** Without those that lie in another one. */
-function topmost(paths: readonly string[]): string[] {
-  const unique = [...new Set(paths)];
-  return unique.filter((path) => !unique.some((other) => other !== path && inside(path, other)));
-}
-
-function exists(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-}
-
-function isDirectory(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-}
-
-/** A file or folder, not a device. */
-function isStorage(path: string): boolean {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  return stat !== undefined && (stat.isDirectory() || stat.isFile());
+  const step = must(`cover the socket ${path}`, "mount", "/dev/null", path, 0, MS_BIND, 0);
+  return { ...step, returns: { least: BigInt(-ENOENT), most: 0n } };
 }
 
 function linkTarget(path: string): string | undefined {
@@ -240,33 +173,5 @@ function linkTarget(path: string): string | undefined {
     return readlinkSync(path);
   } catch {
     return undefined;
-  }
-}
-
-function isSocket(path: string): boolean {
-  try {
-    return lstatSync(path).isSocket();
-  } catch {
-    return false;
-  }
-}
-
-function realFolder(path: string): string | undefined {
-  return isDirectory(path) ? path : undefined;
-}
-
-function list(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
   }
 }

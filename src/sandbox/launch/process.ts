@@ -25,32 +25,36 @@ export interface Limits {
   processes?: number;
 }
 
-/** The first steps: no descriptor above 2, limits, default signals. */
-export function processSteps({ memory, processes }: Limits): Step[] {
-  const limit = (resource: number, soft: bigint, hard: bigint) => [0, resource, limits(soft, hard)] as const;
-  const hardFiles = hardLimit("Max open files");
-  const files = openFiles < hardFiles ? openFiles : hardFiles;
-  const steps = [
+/** The first steps, which undo what a program would inherit from Bun: descriptors above 2, its limit of them, ignored signals. */
+export function inheritedSteps(): Step[] {
+  const hard = hardLimit("Max open files");
+  const soft = openFiles < hard ? openFiles : hard;
+  return [
     must("close descriptors", "close_range", 3, 0xffffffff, 0),
-    // Whoever runs out of memory: the kernel shall pick the program and not the server.
-    attempt("open oom_score_adj", "openat", AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0),
-    attempt("write oom_score_adj", "write", 3, "500", 3),
-    attempt("close oom_score_adj", "close", 3),
-    must("limit open files", "prlimit64", ...limit(RLIMIT_NOFILE, files, hardFiles)),
-    must("forbid core dumps", "prlimit64", ...limit(RLIMIT_CORE, 0n, 0n)),
+    limitStep("limit open files", RLIMIT_NOFILE, soft, hard),
     // Bun ignores these two, and what is ignored stays so through an exec.
     must("take SIGPIPE", "rt_sigaction", SIGPIPE, new Uint8Array(32), 0, 8),
     must("take SIGXFSZ", "rt_sigaction", SIGXFSZ, new Uint8Array(32), 0, 8),
   ];
-  if (memory) {
-    const bytes = BigInt(memory);
-    steps.push(must("limit memory", "prlimit64", ...limit(RLIMIT_AS, bytes, bytes)));
-  }
-  if (processes) {
-    const most = BigInt(processes);
-    steps.push(must("limit processes", "prlimit64", ...limit(RLIMIT_NPROC, most, most)));
-  }
+}
+
+/** `inheritedSteps`, and the limits of a call. */
+export function processSteps({ memory, processes }: Limits): Step[] {
+  const steps = [
+    ...inheritedSteps(),
+    // Whoever runs out of memory: the kernel shall pick the program and not the server.
+    attempt("open oom_score_adj", "openat", AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0),
+    attempt("write oom_score_adj", "write", 3, "500", 3),
+    attempt("close oom_score_adj", "close", 3),
+    limitStep("forbid core dumps", RLIMIT_CORE, 0n, 0n),
+  ];
+  if (memory) steps.push(limitStep("limit memory", RLIMIT_AS, BigInt(memory), BigInt(memory)));
+  if (processes) steps.push(limitStep("limit processes", RLIMIT_NPROC, BigInt(processes), BigInt(processes)));
   return steps;
+}
+
+function limitStep(label: string, resource: number, soft: bigint, hard: bigint): Step {
+  return must(label, "prlimit64", 0, resource, limits(soft, hard), 0);
 }
 
 /** Of a user's capabilities in the system's own user namespace: those that let root work on files of others within its cage. */

@@ -1,8 +1,8 @@
 /**
  * The system calls that Landlock does not see: a filter in classic BPF, `seccomp(2)`.
  *
- * It keeps a program's processes recognisable (their tag is a resource limit, src/exec/tag.ts), the user's keyrings closed, and, where
- * the policy restricts the network, all ways of opening a socket that are not TCP over Landlock's rules.
+ * It keeps a program's processes recognisable (their tag is a resource limit, src/exec/tag.ts), the user's keyrings closed and their
+ * terminal from being typed into, and, where the policy restricts the network, all ways of opening a socket that are not TCP over Landlock's rules.
  */
 import { must, type Step } from "./step.ts";
 import { EACCES, ENOSYS, EPERM, type Machine, numberOf, type SyscallName } from "./syscalls.ts";
@@ -25,6 +25,12 @@ const typeMask = 0xf;
 const IPPROTO_TCP = 6;
 /** Opens a connection without connect(2), and so past Landlock. */
 const MSG_FASTOPEN = 0x20000000;
+const SOL_TCP = 6;
+/** Puts another protocol in the place of TCP, such as SMC, of which Landlock knows nothing. */
+const TCP_ULP = 31;
+/** Both type into the terminal that a program has been given, and so at the prompt of the shell that waits there. */
+const TIOCSTI = 0x5412;
+const TIOCLINUX = 0x541c;
 const RLIMIT_LOCKS = 10;
 const auditArch: Record<Machine, number> = { x64: 0xc000003e, arm64: 0xc00000b7 };
 /** On x64, the bit of the x32 ABI: the same calls under other numbers. */
@@ -62,6 +68,7 @@ function rulesOf({ network, unix }: Filter): Rule[] {
     deny(EPERM, "setrlimit", argument(0, RLIMIT_LOCKS)),
     deny(EPERM, "prlimit64", argument(1, RLIMIT_LOCKS), { argument: 2, is: "other", value: 0 }),
     deny(EPERM, "prlimit64", argument(1, RLIMIT_LOCKS), { argument: 2, high: true, is: "other", value: 0 }),
+    ...[TIOCSTI, TIOCLINUX].map((request) => deny(EPERM, "ioctl", argument(1, request))),
     ...(["add_key", "request_key", "keyctl"] as const).map((call) => deny(EPERM, call)),
   ];
   if (network !== "any" || !unix) {
@@ -76,6 +83,8 @@ function rulesOf({ network, unix }: Filter): Rule[] {
   }
   if (network === "any") return rules;
   rules.push(allow("socket", argument(0, AF_UNIX)));
+  // One of another kind, TIPC, is not tied to its peer.
+  rules.push(deny(EACCES, "socketpair", { argument: 0, is: "other", value: AF_UNIX }));
   // What getaddrinfo(3) and getifaddrs(3) ask for the machine's own addresses.
   rules.push(allow("socket", argument(0, AF_NETLINK), argument(2, 0)));
   if (network === "tcp") {
@@ -88,6 +97,7 @@ function rulesOf({ network, unix }: Filter): Rule[] {
       deny(EACCES, "sendto", flag(3, MSG_FASTOPEN)),
       deny(EACCES, "sendmsg", flag(2, MSG_FASTOPEN)),
       deny(EACCES, "sendmmsg", flag(3, MSG_FASTOPEN)),
+      deny(EACCES, "setsockopt", argument(1, SOL_TCP), argument(2, TCP_ULP)),
     );
   }
   rules.push(deny(EACCES, "socket"));

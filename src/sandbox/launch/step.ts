@@ -10,13 +10,15 @@ export interface Pointing {
 }
 
 export interface Step {
-  /** `exec`: become the program named by the words that follow the image's own. */
-  call: SyscallName | "exec";
+  /** A system call by its name, or its number; `exec`: become the program named by the words that follow the image's own. */
+  call: SyscallName | number | "exec";
   args: Argument[];
   /** What the call must return; unset = anything but an error. */
   returns?: { least: bigint; most: bigint };
   /** What cannot be done if this step fails, after "cannot": `mount /tmp`. */
   label: string;
+  /** The image's exit status if this step fails; unset = the errno. */
+  status?: number;
 }
 
 const smallest = -(2n ** 63n);
@@ -28,22 +30,22 @@ export function must(label: string, call: Step["call"], ...args: Argument[]): St
 }
 
 /** A step that may fail: without it the program has less, never more. */
-export function attempt(label: string, call: SyscallName, ...args: Argument[]): Step {
+export function attempt(label: string, call: SyscallName | number, ...args: Argument[]): Step {
   return { call, args, label, returns: { least: smallest, most: largest } };
 }
 
 /** A forbidden act: anything but this very refusal ends the image. */
-export function refused(errno: number, label: string, call: SyscallName, ...args: Argument[]): Step {
+export function refused(errno: number, label: string, call: SyscallName | number, ...args: Argument[]): Step {
   return { call, args, label, returns: { least: BigInt(-errno), most: BigInt(-errno) } };
 }
 
 /** A call that must return this very number. */
-export function equals(value: number, label: string, call: SyscallName, ...args: Argument[]): Step {
+export function equals(value: number, label: string, call: SyscallName | number, ...args: Argument[]): Step {
   return { call, args, label, returns: { least: BigInt(value), most: BigInt(value) } };
 }
 
 /** Ends the image, whatever the call returns, with that as its exit status: an errno, or a small number less than 0 modulo 256. */
-export function reveal(label: string, call: SyscallName, ...args: Argument[]): Step {
+export function reveal(label: string, call: SyscallName | number, ...args: Argument[]): Step {
   return { call, args, label, returns: { least: smallest, most: smallest } };
 }
 

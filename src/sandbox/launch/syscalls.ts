@@ -6,11 +6,13 @@ const names = {
   rt_sigaction: [13, 134],
   write: [1, 64],
   close: [3, 57],
+  ioctl: [16, 29],
   socket: [41, 198],
   connect: [42, 203],
   sendto: [44, 206],
   sendmsg: [46, 211],
   socketpair: [53, 199],
+  setsockopt: [54, 208],
   chdir: [80, 49],
   getppid: [110, 173],
   capset: [126, 91],
@@ -23,6 +25,7 @@ const names = {
   keyctl: [250, 219],
   openat: [257, 56],
   mkdirat: [258, 34],
+  unlinkat: [263, 35],
   symlinkat: [266, 36],
   unshare: [272, 97],
   prlimit64: [302, 261],
@@ -34,6 +37,7 @@ const names = {
   open_tree: [428, 428],
   move_mount: [429, 429],
   close_range: [436, 436],
+  openat2: [437, 437],
   mount_setattr: [442, 442],
   landlock_create_ruleset: [444, 444],
   landlock_add_rule: [445, 445],
@@ -55,6 +59,7 @@ export function thisMachine(): Machine {
 
 /** `errno(3)`. */
 export const EPERM = 1;
+export const ENOENT = 2;
 export const EACCES = 13;
 export const EROFS = 30;
 export const ENOSYS = 38;
