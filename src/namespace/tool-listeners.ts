@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
 import { newToken } from "../ninep/admission.ts";
-import { fits, privateFolder } from "../ninep/folder.ts";
+import { annex, fits, privateFolder } from "../ninep/folder.ts";
 import { bindUnix, listenLoopback } from "../ninep/listen.ts";
 import type { Server } from "../ninep/server.ts";
 import type { LiveAgent } from "../session/live.ts";
@@ -61,7 +61,7 @@ export class ToolListeners implements ToolAddresses {
 
   /** Removes what a server that was killed has left; to be called when the owner's socket is ours. */
   sweep(): void {
-    const folder = `${this.socket}.tools`;
+    const folder = annex(this.socket);
     try {
       for (const name of readdirSync(folder))
         if (!this.#names.has(name)) rmSync(join(folder, name), { force: true });
@@ -103,7 +103,7 @@ export class ToolListeners implements ToolAddresses {
   /** For the owner alone, like that of the owner's socket. A path that is too long for sockets has to do without its neighbourhood. */
   #makeFolder(): string {
     if (this.#folder) return this.#folder;
-    const beside = `${this.socket}.tools`;
+    const beside = annex(this.socket);
     if (fits(join(beside, newId()))) {
       privateFolder(this.socket);
       privateFolder(join(beside, newId()));

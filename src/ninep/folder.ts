@@ -17,6 +17,11 @@ import { SocketStream } from "./socket.ts";
 /** `sun_path` of `unix(7)`, less the final NUL. */
 const maxPath = 107;
 
+/** A folder for further sockets of a server, beside its first one; theirs are the addresses of tools. */
+export function annex(socket: string): string {
+  return `${socket}.tools`;
+}
+
 /** Whether a socket can have that path. */
 export function fits(path: string): boolean {
   return Buffer.byteLength(path) <= maxPath;

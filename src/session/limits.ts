@@ -64,7 +64,9 @@ export function checkPower(config: string, maker: Agent, services: Services): vo
 
 /** A working folder for what a tool makes, links resolved: the maker's own, or one in it. */
 export function folderWithin(path: string | undefined, maker: Agent): string {
-  const own = real(maker.profile.cwd());
+  const { profile } = maker;
+  checkBound(profile.cwd(), profile.within());
+  const own = real(profile.cwd());
   if (!path) return own;
   const wanted = real(path);
   if (inside(wanted, own)) return wanted;
