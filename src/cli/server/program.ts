@@ -33,6 +33,14 @@ export const olliesrv: Program = {
       summary: "install or update the shipped files",
       load: async () => (await import("./init.ts")).init,
     },
+    "sandbox-exec": {
+      summary: "run a program that may do only what is granted",
+      load: async () => (await import("./sandbox-exec.ts")).sandboxExec,
+    },
+    sandbox: {
+      summary: "show what tools may do in a folder, approve what a project asks for",
+      load: async () => (await import("./sandbox.ts")).sandbox,
+    },
     completions: {
       summary: "print completions for a shell",
       load: async () => (await import("./completions.ts")).completions,
