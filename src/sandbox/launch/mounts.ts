@@ -76,6 +76,9 @@ export function viewSteps(view: View): Step[] {
         ? [mountEmpty(path), ...links(path)]
         : [...(within === undefined ? [] : trees.makePlace(path, within)), trees.put(path)],
     ),
+    ...pathsOf(layers, "cover").map((path) =>
+      must(`make ${path} read-only`, "mount_setattr", AT_FDCWD, path, 0, readOnly, 32),
+    ),
     ...pinned(policy.frozen, writable).flatMap((path) => [trees.take(path), trees.put(path)]),
     ...policy.frozen.flatMap((path) => trees.freeze(path)),
     ...strangers.map(coverSocket),
