@@ -42,6 +42,8 @@ export class Elevation {
   /** Asks for whatever is still missing. Aborting `signal` withdraws the question, and the promise rejects. */
   async allow(call: ElevatedCall, signal: AbortSignal): Promise<Verdict> {
     const { wishes, ctx } = call;
+    if (wishes.sudo && wishes.detach)
+      return { denied: "a tool that runs as root cannot run as a background job" };
     const program = wishes.sudo ? this.sudo() : undefined;
     if (wishes.sudo && !program) return { denied: "it needs sudo, which is not installed on this host" };
     const scope = this.#allowed(call) ? "session" : await this.#approval(call, signal);

@@ -106,6 +106,7 @@ export class Call {
 
   settle(outcome: CallOutcome): void {
     this.outcome = outcome;
+    this.#approval?.sudo?.password?.fill(0);
     this.release();
     const block = this.#block ?? this.#open();
     // What was streamed stands there already.

@@ -20,6 +20,7 @@ export const runDocuments = [
   "doc/NAMESPACE.md",
   "doc/CONFIGURATION.md",
   "doc/WRITING_TOOLS.md",
+  "doc/ELEVATION.md",
 ];
 
 /** Milliseconds for one document. */
