@@ -63,7 +63,7 @@ export class Bridge {
       mustBeAble(server, needs);
       server.documents.refresh();
       const { uri } = server.documents.require(path);
-      if (indexed) await ready(server, notes, signal);
+      if (indexed) await server.ready(indexLimit, notes, signal);
       else await server.progress.start(startLimit, signal);
       return server.request(method, { textDocument: { uri }, ...params }, signal);
     });
@@ -78,7 +78,7 @@ export class Bridge {
           server.documents.refresh();
           // Some know of no project before they have seen a file of it.
           server.documents.require(sample);
-          await ready(server, notes, signal);
+          await server.ready(indexLimit, notes, signal);
           return (await server.request<unknown[] | null>("workspace/symbol", { query }, signal)) ?? [];
         }),
       ),
@@ -133,13 +133,6 @@ export class Bridge {
 
 function mustBeAble(server: LanguageServer, needs: string): void {
   if (!server.capabilities[needs]) throw new Error(`this server cannot do that (it has no ${needs})`);
-}
-
-/** Waits for the server's index, and says so if it is still not complete. */
-async function ready(server: LanguageServer, notes: string[], signal: AbortSignal): Promise<void> {
-  await server.progress.idle(indexLimit, signal);
-  const busy = server.progress.describe();
-  if (busy) notes.push(`${server.spec.name} is still at work (${busy}): the answer may be incomplete`);
 }
 
 /** A file for each language of a folder that a server is here for. @throws Error if there is none */

@@ -21,6 +21,7 @@ export async function diagnose(
   const document = documents.require(path);
   const { changes } = documents;
   if (server.capabilities.diagnosticProvider) {
+    await server.ready(limit, notes, signal);
     const items = await pull(server, document.uri, signal);
     // What takes a compiler's run is told later, by notification.
     const told = server.diagnostics.get(path)?.items ?? [];
@@ -33,11 +34,10 @@ export async function diagnose(
     if (last) return { path, items: last.items };
   }
   const { version, sent } = document;
+  await server.ready(limit, notes, signal);
   const published = await server.diagnostics.settled(path, version, sent.order, limit, signal);
   if (published) document.diagnosed = changes;
   else notes.push(silence(server));
-  const busy = server.progress.describe();
-  if (busy) notes.push(`${server.spec.name} is still at work (${busy}): there may be more`);
   return { path, items: published?.items ?? server.diagnostics.get(path)?.items ?? [] };
 }
 

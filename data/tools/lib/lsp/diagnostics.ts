@@ -40,10 +40,11 @@ export class Diagnostics {
     limit: number,
     signal: AbortSignal,
   ): Promise<Published | undefined> {
-    for (const end = Date.now() + limit; !signal.aborted; ) {
+    const asked = Date.now();
+    for (const end = asked + limit; !signal.aborted; ) {
       const last = this.byPath.get(path);
       const fits = last && (last.version === undefined ? last.order > since : last.version >= version);
-      const due = fits ? last.at + (last.version === undefined ? quiet.unversioned : quiet.versioned) : end;
+      const due = fits ? quietFrom(last, asked) : end;
       const left = Math.min(due, end) - Date.now();
       if (left <= 0) return fits ? last : undefined;
       await this.next(left);
@@ -60,4 +61,9 @@ export class Diagnostics {
     clearTimeout(timer);
     this.waiting.delete(resolve);
   }
+}
+
+/** When it counts as the last word. */
+function quietFrom({ version, at }: Published, asked: number): number {
+  return version === undefined ? Math.max(at, asked) + quiet.unversioned : at + quiet.versioned;
 }

@@ -6,18 +6,30 @@ interface Report {
   percentage?: number;
 }
 
-/** Milliseconds after which it has begun what it begins at once. */
+/** Milliseconds in which a server begins what it begins at once, and what it has announced. Some announce what they never begin. */
 const settling = 300;
+const announced = 1000;
 /** Milliseconds between two looks. */
 const pause = 50;
 
 export class Progress {
   private readonly running = new Map<string | number, Report>();
-  private readonly started = Date.now();
+  /** Until when something is expected, in milliseconds since 1970. */
+  private expected = 0;
   /** It has been idle once: what it does at its start is done. */
   private settled = false;
 
+  /** The server has been told to begin. */
+  begin(): void {
+    this.expected = Date.now() + settling;
+  }
+
+  announce(): void {
+    this.expected = Date.now() + announced;
+  }
+
   hear(token: string | number, report: Report): void {
+    this.expected = 0;
     if (report.kind === "end") this.running.delete(token);
     else this.running.set(token, { ...this.running.get(token), ...report });
   }
@@ -30,7 +42,7 @@ export class Progress {
   /** Waits until it is busy with nothing, at most so many milliseconds. */
   async idle(limit: number, signal: AbortSignal): Promise<void> {
     for (const end = Date.now() + limit; !signal.aborted && Date.now() < end; await Bun.sleep(pause)) {
-      if (this.running.size > 0 || Date.now() - this.started < settling) continue;
+      if (this.running.size > 0 || Date.now() < this.expected) continue;
       this.settled = true;
       return;
     }

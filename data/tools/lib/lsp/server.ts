@@ -63,6 +63,13 @@ export class LanguageServer {
     }
   }
 
+  /** Waits until it has done what its answers depend on, such as an index, and says so if that takes too long. */
+  async ready(limit: number, notes: string[], signal: AbortSignal): Promise<void> {
+    await this.progress.idle(limit, signal);
+    const busy = this.progress.describe();
+    if (busy) notes.push(`${this.spec.name} is still at work (${busy}): this may be incomplete`);
+  }
+
   private isOurs(path: string): boolean {
     return languageOf(this.spec, path) !== undefined || this.spec.roots.includes(basename(path));
   }
@@ -87,6 +94,7 @@ export class LanguageServer {
       startLimit,
     );
     this.capabilities = capabilities;
+    this.progress.begin();
     this.process.notify("initialized", {});
     if (this.spec.settings)
       this.process.notify("workspace/didChangeConfiguration", { settings: this.spec.settings });
@@ -107,9 +115,11 @@ export class LanguageServer {
         return { applied: false, failureReason: "only a rename changes files here, and it is asked for" };
       case "window/showDocument":
         return { success: false };
+      case "window/workDoneProgress/create":
+        this.progress.announce();
+        return null;
       case "client/registerCapability":
       case "client/unregisterCapability":
-      case "window/workDoneProgress/create":
       case "window/showMessageRequest":
         return null;
       default:
@@ -128,9 +138,6 @@ export class LanguageServer {
   }
 
   private hear(method: string, params: Record<string, never>): void {
-    // Intelephense's own, from before there was a standard.
-    if (method === "indexingStarted") this.progress.hear("index", { kind: "begin", title: "indexing" });
-    if (method === "indexingEnded") this.progress.hear("index", { kind: "end" });
     if (method === "$/progress") this.progress.hear(params.token!, params.value!);
     if (method !== "textDocument/publishDiagnostics") return;
     const { uri, diagnostics, version } = params as unknown as {
