@@ -6,13 +6,13 @@ export const processLimit = 1024;
 
 /**
  * Where the kernel counts all that the user runs: as many more as a call may have than there are by now. It is the threads of the whole
- * system that are counted, since those of the same user in other containers count as well and cannot be seen. Undefined for root, whom
- * this limit does not bind, and where the system does not say.
+ * system that are counted, since those of the same user in other containers count as well and cannot be seen. Rounded up, so that what
+ * is made for one number can be used again. Undefined for root, whom this limit does not bind, and where the system does not say.
  */
 export function processCeiling(): number | undefined {
   if (process.getuid!() === 0) return undefined;
   const threads = /^\S+ \S+ \S+ \d+\/(\d+)/.exec(loadAverage())?.[1];
-  return threads === undefined ? undefined : Number(threads) + processLimit;
+  return threads === undefined ? undefined : (Math.ceil(Number(threads) / processLimit) + 1) * processLimit;
 }
 
 /** `proc_loadavg(5)`; its fourth field is "running/all". */

@@ -1,4 +1,5 @@
 /** From a policy to the steps of its launch image. */
+import { processCeiling, processLimit } from "../../exec/limits.ts";
 import type { Policy } from "../policy.ts";
 import { landlockSteps, netSince, unixSince } from "./landlock.ts";
 import { namespaceSteps, viewSteps } from "./mounts.ts";
@@ -26,9 +27,6 @@ export interface LaunchRequest extends Omit<View, "policy"> {
   parent?: number;
 }
 
-/** Processes and threads of one call, where the kernel counts them for it alone: in a user namespace. */
-const processLimit = 4096;
-
 /** How sockets in the file system are kept from a program. */
 export type SocketGuard = "namespace" | "landlock" | "seccomp" | "none";
 
@@ -46,7 +44,7 @@ export function launchSteps(request: LaunchRequest, abilities: Abilities): Step[
   const ownNamespace = namespaces && !root;
   const policy = namespaces ? withOwnTmp(request) : request.policy;
   return [
-    ...processSteps({ memory, processes: ownNamespace ? processLimit : undefined }),
+    ...processSteps({ memory, processes: ownNamespace ? processLimit : processCeiling() }),
     ...(namespaces ? [...namespaceSteps(root), ...viewSteps(request)] : []),
     ...capabilitySteps(root),
     ...landlockSteps(policy, landlock, [...request.sockets, ...policy.network.unix]),
