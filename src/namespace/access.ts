@@ -45,8 +45,10 @@ export function mayEnd(standing: Standing | undefined): boolean {
   return standing === "owner" || standing === "child";
 }
 
+export const mayNotEnd = "a tool may rename nothing, and remove only child sessions and their agents";
+
 export function checkEnd(standing: Standing | undefined): void {
-  if (!mayEnd(standing)) throw new Fault("denied", "a tool may remove only child sessions and their agents");
+  if (!mayEnd(standing)) throw new Fault("denied", mayNotEnd);
 }
 
 /** The part of a file's permission bits that is left at that standing: 0 where the file is not there. */

@@ -12,7 +12,7 @@ import {
   type StatChange,
 } from "../ninep/file.ts";
 import type { Stamp } from "../session/live.ts";
-import { permitted, refusal } from "./access.ts";
+import { mayNotEnd, permitted, refusal } from "./access.ts";
 import type { Context, Site } from "./context.ts";
 import { entry, type Row, TreeFile } from "./files.ts";
 
@@ -79,6 +79,11 @@ export abstract class Folder implements Named {
         return listing(this.children(request));
       },
     };
+  }
+
+  /** Why nothing in it can be removed or renamed. */
+  refusal(): string | undefined {
+    return this.context.view.agent && mayNotEnd;
   }
 
   wstat(change: StatChange): Maybe<void> {

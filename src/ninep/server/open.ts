@@ -135,7 +135,10 @@ export function checkParent(file: File, change: string): Maybe<void> {
   if (!parent) throw new NineError(phrase.permission, `the root cannot be ${change}`);
   return andThen(parent.stat(), (stat) => {
     if ((stat.mode & 0o200) === 0) {
-      throw new NineError(phrase.permission, `in ${stat.name}, which is read-only, nothing can be ${change}`);
+      throw new NineError(
+        phrase.permission,
+        parent.refusal?.("written") ?? `in ${stat.name}, which is read-only, nothing can be ${change}`,
+      );
     }
   });
 }
