@@ -112,8 +112,8 @@ export class Job implements LiveJob, JobWork {
   async kill(): Promise<void> {
     this.#left = "";
     this.#ref?.send({ type: "KILL" });
-    while (!this.#ended && !this.#left) await this.#next();
-    if (!this.#ended) throw new Fault("busy", `job ${this.id} could not be ended: ${this.#left}`);
+    while (!this.#ended && !this.#left && !this.removed) await this.#next();
+    if (this.#left) throw new Fault("busy", `job ${this.id} could not be ended: ${this.#left}`);
   }
 
   async remove(): Promise<void> {

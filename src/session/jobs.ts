@@ -46,6 +46,11 @@ export class Jobs implements JobStarter {
     return this.all().filter((job) => !job.ended);
   }
 
+  /** Whether one runs, or is about to. */
+  get busy(): boolean {
+    return this.#starting > 0 || this.running.length > 0;
+  }
+
   /** Brings back the jobs on disk. Returns one sentence for each that still runs and each that cannot be read. */
   restore(): string[] {
     const { jobs, report } = this.session.store.jobs.load();
@@ -92,7 +97,16 @@ export class Jobs implements JobStarter {
         job.kill().catch((error) => this.services.log.error({ err: error }, "a job outlives its session")),
       ),
     );
+  }
+
+  /** The session is gone, and with it the files of its jobs. */
+  retire(): void {
     for (const job of this.all()) job.retire();
+  }
+
+  /** The server ends: what happens to jobs from now on is the next one's business. */
+  letGo(): void {
+    for (const job of this.all()) this.actor.send({ type: "REMOVE JOB", id: actorId(job) });
   }
 
   /** A job's machine says that it has ended. */
@@ -122,7 +136,7 @@ export class Jobs implements JobStarter {
         return store.jobs.write(id, record);
       });
     } catch (error) {
-      await store.jobs.abandon(id);
+      store.jobs.abandon(id);
       throw error;
     }
     const job = this.#make(id, record!);

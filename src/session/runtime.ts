@@ -162,13 +162,14 @@ export class Runtime implements LiveRuntime {
     this.#stamps.touch("children");
   }
 
-  /** Interrupts every running turn and waits until all of them are on disk, at most `limit` milliseconds. */
+  /** Interrupts every running turn and waits until all of them are on disk, at most `limit` milliseconds. Jobs go on. */
   async close(limit: number): Promise<void> {
     const agents = this.sessions().flatMap((session) => session.agents());
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, limit);
     await Promise.race([Promise.all(agents.map((agent) => agent.halt())), late]);
     clearTimeout(timer);
+    for (const session of this.sessions()) session.jobs.letGo();
     await Promise.all(this.sessions().map((session) => session.services.close()));
   }
 }

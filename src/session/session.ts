@@ -329,10 +329,15 @@ export class Session implements LiveSession {
   async remove(): Promise<void> {
     if (this.#removed) return;
     this.#removed = true;
+    if (this.jobs.busy) {
+      // Their actors end with the session's, so they come first; and none is started meanwhile.
+      for (const agent of this.#agents) agent.stop();
+      await this.jobs.endAll();
+    }
     this.#actor.send({ type: "KILL" });
     this.#actor.stop();
     for (const agent of this.#agents) agent.end();
-    await this.jobs.endAll();
+    this.jobs.retire();
     this.runtime.forget(this);
     await this.services.close();
     await this.store.remove();

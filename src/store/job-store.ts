@@ -6,13 +6,13 @@
  *     N/told            its end has been told to whom it concerns
  *     N/…               what the supervisor keeps there, see src/exec/job/folder.ts
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { readFamily } from "../exec/job/folder.ts";
 import { lookAt } from "../exec/job/watch.ts";
 import { toFault } from "../fault.ts";
-import { fileMode, folderMode, isErrno, removeTree } from "./disk.ts";
+import { fileMode, folderMode, isErrno } from "./disk.ts";
 import type { Leftovers } from "./leftovers.ts";
 import { Serial } from "./serial.ts";
 
@@ -118,8 +118,8 @@ export class JobStore {
   }
 
   /** A job that has not come to run. */
-  async abandon(id: string): Promise<void> {
-    await removeTree(this.folder(id)).catch(() => {});
+  abandon(id: string): void {
+    rmSync(this.folder(id), { recursive: true, force: true });
   }
 
   #last(): number {
@@ -136,7 +136,7 @@ export class JobStore {
     try {
       return readRecord(folder);
     } catch (error) {
-      if (isErrno(error, "ENOENT") && !readFamily(folder)) void this.abandon(id);
+      if (isErrno(error, "ENOENT") && !readFamily(folder)) this.abandon(id);
       else
         report.push(
           `${join(folder, recordFile)}: ${toFault(error, "it makes no sense").message.replace(/\s+/g, " ")}`,
