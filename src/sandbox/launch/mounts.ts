@@ -3,11 +3,11 @@
  * (deny a socket by its path). `user_namespaces(7)`, `mount_namespaces(7)`.
  */
 import { mkdirSync, readlinkSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { AT_FDCWD, O_CLOEXEC } from "./landlock.ts";
 import { attempt, must, type Step } from "./step.ts";
 import { ENOENT } from "./syscalls.ts";
-import { inside, isDirectory, type Layer, layoutOf, list, type View } from "./view.ts";
+import { inside, isDirectory, type Layer, layoutOf, linksIn, type View } from "./view.ts";
 
 const CLONE_NEWNS = 0x00020000;
 const CLONE_NEWIPC = 0x08000000;
@@ -73,7 +73,7 @@ export function viewSteps(view: View): Step[] {
     ...(ownTmp ? [trees.put("/tmp")] : []),
     ...layers.flatMap(({ kind, path, within }) =>
       kind === "cover"
-        ? [mountEmpty(path), ...links(path)]
+        ? [mountEmpty(path), ...(path === "/run" ? links(path) : [])]
         : [...(within === undefined ? [] : trees.makePlace(path, within)), trees.put(path)],
     ),
     ...pathsOf(layers, "cover").map((path) =>
@@ -143,14 +143,12 @@ function mountEmpty(place: string): Step {
   return must(`cover ${place}`, "mount", "tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m");
 }
 
-/** The folder's links, such as NixOS has in /run, made before it is covered. They show nothing that was not shown before. */
+/** The links of /run, by which NixOS finds its programs. They show nothing that was not shown before. */
 function links(place: string): Step[] {
-  return list(place)
-    .map((name) => join(place, name))
-    .flatMap((path) => {
-      const target = linkTarget(path);
-      return target === undefined ? [] : [attempt(`link ${path}`, "symlinkat", target, AT_FDCWD, path)];
-    });
+  return linksIn(place).flatMap((path) => {
+    const target = linkTarget(path);
+    return target === undefined ? [] : [attempt(`link ${path}`, "symlinkat", target, AT_FDCWD, path)];
+  });
 }
 
 /** The folders between what is frozen and the writable folder around it: with a mount on them nobody can move them away. */

@@ -151,8 +151,18 @@ function isSocket(path: string): boolean {
   }
 }
 
+/** Paths of the links in a folder; none of one that cannot be read. */
+export function linksIn(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true });
+    return entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => join(folder, name));
+  } catch {
+    return [];
+  }
+}
+
 /** Names in a folder; none of one that cannot be read. */
-export function list(folder: string): string[] {
+function list(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
