@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { build, dist, run, succeeded, until } from "./harness.ts";
+import { Terminal } from "./terminal.ts";
 
 setDefaultTimeout(120_000);
 
@@ -241,7 +242,7 @@ describe.skipIf(!possible)("sudo", () => {
   afterAll(async () => {
     await server?.stop();
     rmSync(sudoers, { force: true });
-    await run(["userdel", user], { PATH: process.env.PATH! });
+    await run(["userdel", "--force", user], { PATH: process.env.PATH! });
   });
 
   test("runs the tool as root, with its JSON on stdin, in its folder, with the variables of the call and no others", async () => {
@@ -258,6 +259,57 @@ describe.skipIf(!possible)("sudo", () => {
     expect(lines.slice(4).join("\n")).toBe(
       `two\nlines, it's "so" $HOME \`id\`\n[elevated: allowed by the user (once), as root]\n`,
     );
+  });
+
+  test.each([
+    ["o approve", "Ctrl-C leaves"],
+    ["olliesrv elevate --with terminal", "asks with terminal"],
+  ])("%s asks for the password and does not show it", async (command, ready) => {
+    allow(`${user} ALL=(ALL:ALL) ALL\n`);
+    const session = await server.create();
+    const terminal = await Terminal.open(server.env, server.home);
+    try {
+      await terminal.line(server.as(...command.split(" ")).join(" "));
+      await terminal.shows(ready);
+      await until("it asks", async () => {
+        if ((await server.read(`s/${session}/state`)) === "idle\n")
+          await server.write(`s/${session}/prompt`, "whoisit {}");
+        return (await server.read(`s/${session}/state`)).startsWith("approving");
+      });
+      await terminal.shows(/no >$/m);
+      await terminal.line("y");
+      await terminal.shows(/Password, not shown[^\n]*>$/m);
+      await terminal.line(password);
+      expect(await server.result(session)).toStartWith("root\n{}");
+      expect(await terminal.screen()).not.toContain(password);
+    } finally {
+      await terminal.close();
+    }
+  });
+
+  test("o approve that is interrupted at a password leaves a terminal that shows what is typed", async () => {
+    allow(`${user} ALL=(ALL:ALL) ALL\n`);
+    const session = await server.create();
+    const terminal = await Terminal.open(server.env, server.home);
+    try {
+      await terminal.line(server.as("o", "approve").join(" "));
+      await terminal.shows("Ctrl-C leaves");
+      await until("it asks", async () => {
+        if ((await server.read(`s/${session}/state`)) === "idle\n")
+          await server.write(`s/${session}/prompt`, "whoisit {}");
+        return (await server.read(`s/${session}/state`)).startsWith("approving");
+      });
+      await terminal.shows(/no >$/m);
+      await terminal.line("y");
+      await terminal.shows(/Password, not shown[^\n]*>$/m);
+      await terminal.type("C-c");
+      await terminal.shows(/ready>\s*$/);
+      await terminal.line("echo it is $((40 + 2))");
+      await terminal.shows(/ready> echo it is[^\n]*\nit is 42/);
+      await server.write(`s/${session}/ctl`, "stop\n");
+    } finally {
+      await terminal.close();
+    }
   });
 
   test("a wrong password is asked for again, twice at most", async () => {
