@@ -240,7 +240,7 @@ export class FakeJob implements LiveJob {
   readonly created = started;
   readonly #stamps = new Stamps();
   readonly #listeners = new Set<() => void>();
-  readonly out = new FakeLog();
+  out: TextLog = new FakeLog();
   removed = false;
   state = "running";
   changes = 0;
@@ -264,6 +264,10 @@ export class FakeJob implements LiveJob {
     this.changes++;
     this.#stamps.touch("state");
     this.#notify();
+  }
+
+  get watchers(): number {
+    return this.#listeners.size;
   }
 
   watch(listener: () => void): () => void {
