@@ -28,6 +28,8 @@ export interface PolicyRequest {
   /** Of a config: the session's key `sandbox`, else the agent config's; empty = `default`. */
   name?: string;
   cwd: string;
+  /** The folder that the policy is made around, where not the owner has chosen `cwd`, which lies in it: links resolved. */
+  bound?: string;
   /** The session's private folder, `STATE/tmp/ID`, which exists. */
   tmp: string;
   /** Who is told remarks, each once: `SESSION/AGENT`. */
@@ -94,7 +96,7 @@ export class Sandboxes {
    * @throws Fault as `check` does, and "denied" or "invalid" where no sandbox can be made around `cwd`: it lies in a place that is
    *   protected, or holds everything; the sentence says what to choose instead
    */
-  policyFor({ name, cwd, tmp, listener }: PolicyRequest): Confinement {
+  policyFor({ name, cwd: folder, bound: cwd = folder, tmp, listener }: PolicyRequest): Confinement {
     this.#prepare();
     const key = [name, cwd, tmp].join("\0");
     let known = this.#known.get(key);

@@ -74,6 +74,7 @@ export class Host implements TurnHost {
     return services.cageFor({
       name: session.store.json.cfg.sandbox || profile.config().sandbox,
       cwd: profile.cwd(),
+      bound: profile.within(),
       tmp: session.store.tmp,
       listener: `${session.name}/${agent.name}`,
       address: (over) => this.#address(over),

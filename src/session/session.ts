@@ -251,7 +251,11 @@ export class Session implements LiveSession {
 
   /** Everything that a further write on the same `session/new` fid may add. */
   async amend(keys: Keys, maker?: Agent): Promise<void> {
-    if (maker) checkGiven(keys);
+    if (maker) {
+      checkGiven(keys);
+      // The owner may have taken it over meanwhile.
+      childName(this.name, maker);
+    }
     const { session, agent, env } = splitKeys(keys);
     const name = session.get("name");
     if (maker && name !== undefined) session.set("name", childName(name, maker));

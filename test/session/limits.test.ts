@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, realpathSync, rmdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { AgentConfig } from "../../src/config/agents.ts";
+import type { PolicyRequest } from "../../src/sandbox/sandbox.ts";
 import type { Agent } from "../../src/session/agent.ts";
 import type { Session } from "../../src/session/session.ts";
 import { answers, call, chat, finish, idle, say, World } from "../turn/world.ts";
@@ -91,6 +92,18 @@ describe("names", () => {
     const [agent] = child.agents();
     await expect(makeSession({ name: "s__b" }, agent)).rejects.toThrow("name=s__a__NAME");
     expect((await makeSession({ name: "s__a__b" }, agent)).name).toBe("s__a__b");
+  });
+
+  test("that the owner has given to a session take it out of reach", async () => {
+    const child = await makeSession({ name: "s__a" });
+    await child.rename("mine");
+    await expect(world.runtime.amendSession(child, keys({ model: "m" }), maker)).rejects.toThrow(
+      "a child of its own",
+    );
+    await expect(world.runtime.amendSession(child, keys({ name: "s__a" }), maker)).rejects.toThrow(
+      "a child of its own",
+    );
+    expect(child.name).toBe("mine");
   });
 
   test("follow a rename of the session", async () => {
@@ -206,6 +219,25 @@ describe("the working folder", () => {
     );
     // Nor is it by what its own tools make.
     await expect(makeAgent({}, agent)).rejects.toThrow("leads out");
+  });
+
+  test("does not move the sandbox: that is made around the folder that bounds it, which no tool of it can put elsewhere", async () => {
+    const asked: PolicyRequest[] = [];
+    Object.assign(world.runtime.services, { cageFor: (request: PolicyRequest) => void asked.push(request) });
+    const inner = join(own, "inner");
+    const made = [
+      maker,
+      await makeAgent({ cwd: inner }),
+      (await makeSession({ cwd: inner })).agents()[0]!,
+      await makeAgent({ cwd: inner }, await makeAgent({ cwd: inner })),
+    ];
+    for (const agent of made) await agent.turns.host.callContext().cage();
+    expect(asked.map(({ cwd, bound }) => [cwd, bound])).toEqual([
+      [own, undefined],
+      [inner, own],
+      [inner, own],
+      [inner, own],
+    ]);
   });
 
   test("is free again where the owner sets it, on the agent and on the session", async () => {
