@@ -16,7 +16,7 @@ const list = <T extends z.ZodType>(item: T) =>
     .nullish()
     .transform((items) => items ?? []);
 const path = z
-  .string("must be a path")
+  .string({ error: ({ input }) => (input === null ? 'is empty: write "~" in quotes' : "must be a path") })
   .regex(/^(\/|~$|~\/|\{)[^\0]*$/, "must be an absolute path, or begin with ~/ or a {TEMPLATE}");
 const variable = z
   .string("must be the name of a variable")

@@ -1,10 +1,15 @@
 /** Rights on paths, added up, with protected places left out of every grant on a folder above them. */
 import { lstatSync, readdirSync } from "node:fs";
-import { join } from "node:path";
-import { type Places, R, W, within, X } from "./places.ts";
+import { dirname, join } from "node:path";
+import { type Place, type Places, R, W, within, X } from "./places.ts";
 import type { Policy } from "./policy.ts";
 
+/** Entries of a folder up to which each gets a grant of its own: a policy has to be handed to the kernel at every call. */
+const crowd = 2000;
+
 export class Grants {
+  /** Folders with more entries than that, which got less than was asked for. */
+  readonly crowded: string[] = [];
   readonly #rights = new Map<string, number>();
   readonly #listed = new Set<string>();
 
@@ -35,31 +40,33 @@ export class Grants {
 
   /** A grant that names `path`, links resolved. */
   grant(path: string, rights: number): void {
-    this.#spread(path, this.reach(path, rights));
+    this.#spread(path, this.reach(path, rights), this.places.all);
   }
 
   /** Gives what no place below loses to the whole, and the rest to each entry. A link among the entries belongs to where it leads. */
-  #spread(path: string, rights: number): void {
-    const lost = this.places.all
-      .filter((place) => place.path !== path && within(place.path, path))
-      .reduce((all, place) => all | (place.without & rights), 0);
+  #spread(path: string, rights: number, places: readonly Place[]): void {
+    const below = places.filter((place) => place.path !== path && within(place.path, path));
+    const lost = below.reduce((all, place) => all | (place.without & rights), 0);
     this.add(path, rights & ~lost);
     if (lost === 0) return;
     if (lost & R && (path === this.home || !within(this.home, path))) this.list(path);
-    for (const name of entries(path)) {
+    const names = entries(path);
+    if (names.length > crowd) {
+      this.crowded.push(path);
+      return;
+    }
+    for (const name of names) {
       const child = join(path, name);
-      const left = this.places.all
+      const left = below
         .filter((place) => place.path === child)
         .reduce((all, place) => all & ~place.without, lost);
-      if (left !== 0) this.#spread(child, left);
+      if (left !== 0) this.#spread(child, left, below);
     }
   }
 
   /** All rights that hold at a path. */
   at(path: string): number {
-    let rights = 0;
-    for (const [folder, given] of this.#rights) if (within(path, folder)) rights |= given;
-    return rights;
+    return this.#above(path) | (this.#rights.get(path) ?? 0);
   }
 
   /** Paths that are given this right. */
@@ -81,7 +88,10 @@ export class Grants {
 
   #above(path: string): number {
     let rights = 0;
-    for (const [folder, given] of this.#rights) if (folder !== path && within(path, folder)) rights |= given;
+    for (let folder = path; folder !== "/"; ) {
+      folder = dirname(folder);
+      rights |= this.#rights.get(folder) ?? 0;
+    }
     return rights;
   }
 }

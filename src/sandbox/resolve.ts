@@ -52,6 +52,8 @@ export function resolvePolicy(layers: readonly Layer[], around: Surroundings): R
   for (const { real, rights: wanted, label } of safe)
     if (label && grants.reach(real, wanted) !== wanted)
       warnings.push(`${label}: is ollie's own and protected`);
+  for (const path of grants.crowded)
+    warnings.push(`${path} holds something protected and too many other entries: name the folders in it`);
   const policy: Policy = {
     filesystem: grants.filesystem(),
     ...switches(layers),

@@ -34,7 +34,7 @@ export function splitKeys(keys: Keys): SplitKeys {
  * Session keys as a create or cfg write gives them, checked. With `cwd` goes `within`, which is no key of anybody's: the folder that the
  * one chosen by a tool must stay in.
  */
-export function checkedSessionKeys(keys: Keys, maker?: Agent): Record<string, string> {
+export function checkedSessionKeys(keys: Keys, services: Services, maker?: Agent): Record<string, string> {
   checkKeys(keys, sessionKeys);
   const set = Object.fromEntries(keys);
   if (set.cwd) set.cwd = checkFolder(set.cwd);
@@ -42,6 +42,7 @@ export function checkedSessionKeys(keys: Keys, maker?: Agent): Record<string, st
     if (maker) set.cwd = folderWithin(set.cwd, maker);
     set.within = maker?.profile.bound() ?? "";
   }
+  if (set.sandbox) services.sandboxes.check(set.sandbox);
   if (set.remote)
     throw new Fault("invalid", `remote=${set.remote}: sessions on other hosts are not built in yet`);
   return set;
@@ -73,11 +74,17 @@ export function agentPlan(
   rest.delete("name");
   const set = checkedSettings(rest, services, maker);
   const config = set.agent ?? "default";
-  services.agentConfig(config);
+  checkAgent(config, services);
   if (maker) checkPower(config, maker, services);
   const name = given || freeName(config);
   checkName(name);
   return { name, set };
+}
+
+/** @throws Fault where an agent config, or the sandbox config that it names, does not exist or makes no sense */
+function checkAgent(name: string, services: Services): void {
+  const { sandbox } = services.agentConfig(name);
+  if (sandbox) services.sandboxes.check(sandbox);
 }
 
 /** Checks agent keys as a create or cfg write gives them; null unsets. `within` as in `checkedSessionKeys`. */
@@ -90,7 +97,7 @@ export function checkedSettings(
   const set: Record<string, string | null> = {};
   for (const [key, value] of keys) set[key] = value === "" ? null : value;
   if (set.backend) services.backend(set.backend);
-  if (set.agent) services.agentConfig(set.agent);
+  if (set.agent) checkAgent(set.agent, services);
   if (set.agent && maker) checkPower(set.agent, maker, services);
   if (set.cwd) set.cwd = checkFolder(set.cwd);
   if (set.cwd !== undefined) {

@@ -91,7 +91,7 @@ export class Runtime implements LiveRuntime {
     if (keys.get("from")) throw new Fault("invalid", "from: forking a session is not built in yet");
     const { session, agent, env } = splitKeys(keys);
     if (maker && !session.has("cwd")) session.set("cwd", "");
-    const { name = "", ...cfg } = checkedSessionKeys(session, maker);
+    const { name = "", ...cfg } = checkedSessionKeys(session, this.services, maker);
     checkEnv(env);
     const first = agentPlan(agent, this.services, (wanted) => wanted, maker);
     const sessionName = maker ? childName(name, maker) : name || newId();

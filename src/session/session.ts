@@ -9,9 +9,9 @@ import { ServicePool } from "../tools/service.ts";
 import { Gate } from "../turn/gate.ts";
 import { Agent } from "./agent.ts";
 import { agentPlan, checkEnv, checkedSessionKeys, splitKeys } from "./checked.ts";
+import { Jobs } from "./jobs.ts";
 import { agentKeys, checkName, envLines, keyLines, sessionKeys, template } from "./keys.ts";
 import { checkGiven, childName } from "./limits.ts";
-import { Jobs } from "./jobs.ts";
 import type { Keys, LiveSession, Stamp, Topic } from "./live.ts";
 import { liveSession } from "./machine.ts";
 import type { Runtime } from "./runtime.ts";
@@ -223,7 +223,7 @@ export class Session implements LiveSession {
   }
 
   #checkConfigure(keys: Keys, maker?: Agent): Record<string, string> {
-    const set = checkedSessionKeys(keys, maker);
+    const set = checkedSessionKeys(keys, this.#services, maker);
     if (set.name !== undefined) this.runtime.checkFree(set.name, this);
     if (set.cwd !== undefined && set.cwd !== this.store.json.cfg.cwd)
       for (const agent of this.#agents) agent.refuseWhileBusy("a change of cwd");
