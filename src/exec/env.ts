@@ -1,4 +1,6 @@
 /** What every program's environment holds so that nothing waits for a person, asks a terminal or colours its output. */
+import { ownProgram } from "./own.ts";
+
 export const unattended: Readonly<Record<string, string>> = {
   TERM: "dumb",
   NO_COLOR: "1",
@@ -19,6 +21,6 @@ const injecting =
 
 /** The environment less what must not be passed on to `program`; least of all to this very one. */
 export function passedOn(env: Record<string, string>, program: string): Record<string, string> {
-  const refused = program === process.execPath ? injecting : ownRuntime;
+  const refused = program === ownProgram() ? injecting : ownRuntime;
   return Object.fromEntries(Object.entries(env).filter(([name]) => !refused.test(name)));
 }

@@ -2,8 +2,10 @@
  * What no grant on a folder above reaches: Landlock only adds rights and cannot take one away from a part of a folder, so a grant that
  * would cover such a place is given to the other entries of the folder instead (see grants.ts).
  */
+
 import { realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { ownProgram } from "../exec/own.ts";
 import { tokenFile } from "../ninep/admission.ts";
 import { annex } from "../ninep/folder.ts";
 import type { SandboxGround } from "./sandbox.ts";
@@ -67,7 +69,7 @@ export function placesOf(ground: SandboxGround): Places {
 /** What is ollie's own. */
 function firm({ paths, environment, sockets }: SandboxGround): Place[] {
   const all = R | W | X;
-  const programs = dirname(process.execPath);
+  const programs = dirname(ownProgram());
   const names = ["olliesrv", "ollie-9p", "o"];
   const unseen = [
     paths.state,
@@ -82,7 +84,7 @@ function firm({ paths, environment, sockets }: SandboxGround): Place[] {
     ...paths.prompts,
     ...paths.tools,
     ...paths.skills,
-    process.execPath,
+    ownProgram(),
     ...[programs, join(paths.home, ".local/bin")].flatMap((folder) =>
       names.map((name) => join(folder, name)),
     ),

@@ -1,6 +1,8 @@
 /** What is executed for a tool: the file itself, or for a TypeScript tool this very binary. */
+
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
+import { ownProgram } from "../exec/own.ts";
 import { Fault, toFault } from "../fault.ts";
 
 /** Inside a compiled binary the sources live in a file system of its own. */
@@ -32,8 +34,8 @@ export function programOf(path: string): string[] {
 /** The binary runs the file in a process of its own; from a checkout, Bun does, kept from the cwd's bunfig.toml and .env. */
 function runner(path: string): string[] {
   return compiled
-    ? [process.execPath, "ollie-run", path]
-    : [process.execPath, "--config=/dev/null", "--no-env-file", join(import.meta.dir, "ollie-run.ts"), path];
+    ? [ownProgram(), "ollie-run", path]
+    : [ownProgram(), "--config=/dev/null", "--no-env-file", join(import.meta.dir, "ollie-run.ts"), path];
 }
 
 function firstBytes(path: string): string {

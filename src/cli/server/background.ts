@@ -1,7 +1,9 @@
 /** Starting and ending a server in the background. */
+
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import type { Config } from "../../config/config.ts";
 import { compiled } from "../../config/version.ts";
+import { ownProgram } from "../../exec/own.ts";
 import { Fault, toFault } from "../../fault.ts";
 import { dial } from "../../ninep/dial.ts";
 import { findInstance, type Instance } from "./instance.ts";
@@ -25,7 +27,7 @@ export async function startServer(config: Config, args: readonly string[]): Prom
   const log = logFile(config);
   const from = turnLog(log);
   const fd = openSync(log, "a", 0o600);
-  const program = compiled ? [process.execPath] : [process.execPath, process.argv[1]!];
+  const program = compiled ? [ownProgram()] : [ownProgram(), process.argv[1]!];
   const child = Bun.spawn([...program, "fgstart", ...args], {
     detached: true,
     // The keys are not in `process.env` any more, and argv is for everybody to read.

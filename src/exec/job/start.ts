@@ -1,8 +1,10 @@
 /** Starting a job: see `startJob`. */
+
 import { join } from "node:path";
 import { Fault } from "../../fault.ts";
 import { markName } from "../family.ts";
 import type { Launch } from "../launch.ts";
+import { ownProgram } from "../own.ts";
 import type { SupervisorAnswer, SupervisorInput } from "./supervisor.ts";
 import { identify, type Supervisor } from "./supervisor-process.ts";
 import { lookNow } from "./watch.ts";
@@ -25,7 +27,7 @@ const compiled = import.meta.path.startsWith("/$bunfs/");
 /** Of a binary this very one, also when another has been installed under its name meanwhile. */
 const supervisorCommand = compiled
   ? ["/proc/self/exe", "job-supervisor"]
-  : [process.execPath, "--config=/dev/null", "--no-env-file", join(import.meta.dir, "supervisor-main.ts")];
+  : [ownProgram(), "--config=/dev/null", "--no-env-file", join(import.meta.dir, "supervisor-main.ts")];
 
 /**
  * Starts a program under a supervisor of its own, which works in `folder` (see folder.ts). Resolves when the program runs.

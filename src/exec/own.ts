@@ -1,0 +1,7 @@
+/**
+ * Path of the program that this process runs. Where an upgrade has put another file in its place meanwhile, the kernel calls the old one
+ * "PATH (deleted)" (`proc_pid_exe(5)`), and what is started from now on is the new one.
+ */
+export function ownProgram(): string {
+  return process.execPath.replace(/ \(deleted\)$/, "");
+}
