@@ -32,6 +32,8 @@ export interface Command<O extends Options = Options, G extends Options = Option
   options: O;
   /** Least and greatest number of words that are no options. */
   words: [number, number];
+  /** What follows the first word belongs to it, also what looks like an option. */
+  ownWords?: boolean;
   /** Returns the exit status; undefined is 0. */
   run(call: { values: Values<O>; words: string[]; globals: Values<G> }): Promise<number | undefined>;
 }
@@ -70,13 +72,14 @@ export async function runProgram<G extends Options>(
 ): Promise<number> {
   let asked = program.name;
   try {
-    const { globals, name, rest, shown } = splitGlobals(program, argv);
+    const { globals, name, rest: given, shown } = splitGlobals(program, argv);
     if (shown !== undefined) return await print(shown);
     if (name === undefined) throw new WrongUse("which command?");
     const entry = Object.hasOwn(program.commands, name) ? program.commands[name] : undefined;
     if (!entry) throw new WrongUse(`no command ${name}`);
     asked = `${program.name} ${name}`;
     const found = await entry.load();
+    const rest = found.ownWords ? endedAtWord(given, found.options) : given;
     if (wants(rest, "--help", "-h")) return await print(commandHelp(program, name, found));
     if (wants(rest, "--version")) return await print(versionLine(program.name));
     const { values, words } = parse(rest, found.options);
@@ -125,6 +128,17 @@ function parse<O extends Options>(
     const [first] = (error as Error).message.split(/\n|\. To specify/);
     throw new WrongUse(first!.charAt(0).toLowerCase() + first!.slice(1));
   }
+}
+
+/** Puts `--` before the first word, which ends the options. */
+function endedAtWord(args: readonly string[], options: Options): readonly string[] {
+  let at = 0;
+  while (at < args.length && /^-./.test(args[at]!)) {
+    if (args[at] === "--") return args;
+    const option = options[args[at]!.slice(2)];
+    at += option?.type === "string" ? 2 : 1;
+  }
+  return [...args.slice(0, at), "--", ...args.slice(at)];
 }
 
 /** Whether one of `flags` stands among the options, that is before any `--`. */

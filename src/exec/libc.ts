@@ -27,6 +27,8 @@ function load() {
         getsid: { args: ["i32"], returns: "i32" },
         prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
         fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
+        syscall: { args: ["i64", "u64", "u64", "u64"], returns: "i64" },
+        execve: { args: ["ptr", "ptr", "ptr"], returns: "i32" },
       }).symbols;
     } catch (error) {
       reason = error;
@@ -107,4 +109,34 @@ function fcntl(fd: number, command: number): { status: number; lock: DataView<Ar
   const lock = new DataView(new ArrayBuffer(flockBytes));
   lock.setInt16(0, F_WRLCK, true);
   return { status: libc().fcntl(fd, command, ptr(lock.buffer)), lock };
+}
+
+/** `syscall(2)` with three numbers; -1 stands for any error. */
+export function systemCall(number: number, ...[a, b, c]: [number, number, number]): number {
+  return Number(libc().syscall(number, BigInt(a), BigInt(b), BigInt(c)));
+}
+
+/**
+ * `execve(2)`: this process, whatever its threads do, becomes the program. Returns if that failed, and not why: by then another thread
+ * may have changed errno.
+ * @param env `NAME=VALUE` each
+ */
+export function execve(path: string, argv: readonly string[], env: readonly string[]): void {
+  const program = strings([path]);
+  const words = strings(argv);
+  const variables = strings(env);
+  libc().execve(Number(program.table[0]) as Pointer, ptr(words.table), ptr(variables.table));
+}
+
+/** C strings and a table of their addresses that ends with a null pointer. */
+function strings(texts: readonly string[]): { bytes: Buffer; table: BigUint64Array } {
+  const bytes = Buffer.from(texts.map((text) => `${text}\0`).join("") || "\0");
+  const start = BigInt(ptr(bytes));
+  let at = 0;
+  const addresses = texts.map((text) => {
+    const address = start + BigInt(at);
+    at += Buffer.byteLength(text) + 1;
+    return address;
+  });
+  return { bytes, table: BigUint64Array.of(...addresses, 0n) };
 }
