@@ -77,6 +77,8 @@ export class LanguageServer {
   private async initialize(): Promise<void> {
     const { connection } = this.process;
     connection.onRequest((method, params) => this.answer(method, params as never));
+    // The connection keeps these to itself.
+    connection.onUnhandledProgress(({ token, value }) => this.progress.hear(token, value as never));
     connection.onNotification((method, params) => this.hear(method, params as never));
     connection.listen();
     const uri = pathToFileURL(this.root).href;
@@ -138,7 +140,6 @@ export class LanguageServer {
   }
 
   private hear(method: string, params: Record<string, never>): void {
-    if (method === "$/progress") this.progress.hear(params.token!, params.value!);
     if (method !== "textDocument/publishDiagnostics") return;
     const { uri, diagnostics, version } = params as unknown as {
       uri: string;
