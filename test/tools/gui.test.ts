@@ -3,54 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createRegistry } from "../../src/tools/registry.ts";
-import { folder, shippedTools } from "./helper.ts";
-
-const dir = folder();
-const runtime = join(dir, "run");
-mkdirSync(runtime, { mode: 0o700 });
-
-/** Runs a tool's program as a call that was let out of the sandbox would. */
-async function call(
-  program: string,
-  args: Record<string, unknown>,
-  env: Record<string, string> = {},
-): Promise<{ output: string; errors: string; status: number }> {
-  const path = join(shippedTools, program);
-  const scalars = Object.entries(args).flatMap(([name, value]) =>
-    Array.isArray(value) ? [] : [[`OLLIE_ARG_${name.toUpperCase()}`, String(value)]],
-  );
-  const runner = [process.execPath, join(import.meta.dir, "../../src/tools/ollie-run.ts"), path];
-  const tool = Bun.spawn(program.endsWith(".ts") ? runner : [path], {
-    stdin: Buffer.from(JSON.stringify(args)),
-    stdout: "pipe",
-    stderr: "pipe",
-    cwd: dir,
-    env: {
-      PATH: process.env.PATH,
-      HOME: dir,
-      TMPDIR: dir,
-      XDG_RUNTIME_DIR: runtime,
-      OLLIE_SESSION: "lab",
-      OLLIE_AGENT: "helper",
-      ...Object.fromEntries(scalars),
-      ...env,
-    },
-  });
-  const [output, errors, status] = await Promise.all([tool.stdout.text(), tool.stderr.text(), tool.exited]);
-  return { output, errors, status };
-}
-
-/** PATH with a program in front that writes down its words, one a line, and then does as it is told. */
-function fake(name: string, then: string): { PATH: string; DISPLAY: string; said(): string[] } {
-  const bin = join(folder(), "bin");
-  mkdirSync(bin);
-  writeFileSync(join(bin, name), `#!/bin/sh\nprintf '%s\\n' "$@" >"${bin}/said"\n${then}\n`, { mode: 0o755 });
-  return {
-    PATH: `${bin}:${process.env.PATH}`,
-    DISPLAY: ":nowhere",
-    said: () => readFileSync(join(bin, "said"), "utf8").split("\n").slice(0, -1),
-  };
-}
+import { runTool as call, dir, fakeProgram as fake, runtime } from "./direct.ts";
+import { shippedTools } from "./helper.ts";
 
 describe("the catalogue", () => {
   const tools = (binaries: string[], env: Record<string, string> = {}) => {
@@ -106,8 +60,8 @@ describe("gui_notify", () => {
 });
 
 describe("gui_dialog with kdialog", () => {
-  const ask = (args: Record<string, unknown>, env: { PATH: string; DISPLAY: string }) =>
-    call("gui_dialog_kdialog.ts", args, { PATH: env.PATH, DISPLAY: env.DISPLAY });
+  const ask = (args: Record<string, unknown>, { PATH }: { PATH: string }, DISPLAY = ":nowhere") =>
+    call("gui_dialog_kdialog.ts", args, { PATH, DISPLAY });
 
   test("says who asks, and passes no text for an option, an escape or markup", async () => {
     const window = fake("kdialog", "echo '-b'");
@@ -135,7 +89,7 @@ describe("gui_dialog with kdialog", () => {
     const broken = fake("kdialog", "echo 'qt.qpa.xcb: could not connect to display' >&2; exit 1");
     const args = { kind: "yesno", text: "?" };
     expect((await ask(args, broken)).errors).toContain("could not connect to display");
-    expect((await ask(args, { ...broken, DISPLAY: "" })).errors).toContain("there is no desktop here");
+    expect((await ask(args, broken, "")).errors).toContain("there is no desktop here");
     expect((await ask({ kind: "choice", text: "?" }, broken)).errors).toContain('"choices" is missing');
     const crashed = await ask(args, fake("kdialog", "kill -ABRT $$"));
     expect([crashed.status, crashed.errors]).toEqual([1, expect.stringContaining("kdialog failed")]);
