@@ -72,22 +72,18 @@ export class GitGuard {
   }
 }
 
-/** Folders from `cwd` up to the top where a git folder could be put in front of the one that holds now. */
+/** Folders from `cwd` up to the top that have no repository, where one could be put in front of the one that holds now. */
 function spotsOf(cwd: string, repository: Repository | undefined): string[] {
   // Without a repository only the folder itself is the tools' to write.
-  if (!repository) return hasGit(cwd) ? [] : [cwd];
+  if (!repository) return [cwd];
   const spots: string[] = [];
   for (
     let folder = cwd;
     folder !== repository.top && within(folder, repository.top);
     folder = dirname(folder)
   )
-    if (!hasGit(folder)) spots.push(folder);
+    spots.push(folder);
   return spots;
-}
-
-function hasGit(folder: string): boolean {
-  return lstatSync(join(folder, ".git"), { throwIfNoEntry: false }) !== undefined || isGitDir(folder);
 }
 
 /** A `.git` that is a folder is known by its inode: what is in it is git's to write. */
@@ -118,7 +114,7 @@ class Undoing {
       if (!same(now, entry) && exists(dirname(path))) this.#put(path, now, entry);
     }
     if (repository) this.#cleanNew(repository);
-    for (const spot of spots) if (hasGit(spot)) this.#checkBorn(spot);
+    for (const spot of spots) this.#checkSpot(spot);
     return this.#sentences;
   }
 
@@ -136,13 +132,19 @@ class Undoing {
     return true;
   }
 
-  /** A git folder where none was. One that is a pointer must be believable, or git would be led to a config anywhere. */
-  #checkBorn(spot: string): void {
+  /** Where no repository was. A pointer to one must be believable, or git would be led to a config anywhere. */
+  #checkSpot(spot: string): void {
     const path = join(spot, ".git");
     const now = look(path);
+    const entry = this.before.get(path)!;
+    if (entry.kind === "file" || entry.kind === "link") {
+      if (!same(now, entry)) this.#put(path, now, entry);
+      return;
+    }
     if (now.kind === "other") this.#cleanNew({ top: spot, gitDir: path, commonDir: path });
-    else if (now.kind === "absent") this.#cleanNew({ top: spot, gitDir: spot, commonDir: spot });
-    else {
+    else if (now.kind === "absent") {
+      if (isGitDir(spot)) this.#cleanNew({ top: spot, gitDir: spot, commonDir: spot });
+    } else {
       const { repository } = findRepository(spot, "/");
       if (repository?.top !== spot) this.#put(path, now, { kind: "absent" });
       else if (within(repository.commonDir, spot)) this.#cleanNew(repository);
