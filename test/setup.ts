@@ -1,4 +1,5 @@
 /** Before all tests: temporary folders of this run go into one, which goes with it. */
+import { afterAll } from "bun:test";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,4 +8,4 @@ const folder = mkdtempSync(join(tmpdir(), "ollie-"));
 // Some tests run programs as another user, who has to get to what is in it.
 chmodSync(folder, 0o711);
 process.env.TMPDIR = folder;
-process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
