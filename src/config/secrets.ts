@@ -132,7 +132,8 @@ function begun(text: string, from: number, { forms, longest }: Search): number {
 
 /** The value as it is, in JSON, in a URL, and in Base64, alone and within a longer text. */
 function formsOf(value: string): Set<string> {
-  const forms = new Set([value, JSON.stringify(value).slice(1, -1)]);
+  const whole = Buffer.from(value).toString("base64");
+  const forms = new Set([value, JSON.stringify(value).slice(1, -1), whole]);
   if (value.isWellFormed()) forms.add(encodeURIComponent(value));
   for (const before of [0, 1, 2]) {
     const form = base64Within(value, before);
