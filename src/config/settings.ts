@@ -57,7 +57,7 @@ const variables = z.object({
 });
 
 /** Variables that ollie gives to the tools it runs: no setting, and no mistake either where a server is started by one of them. */
-const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP|EXEC)$/;
+const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP|EXEC|TOKEN)$/;
 /** Known so that one env file serves this version and the next, but what reads them is not built in yet. */
 const forLater =
   /^OLLIE_((COMPLETE|ROUTE)_(BACKEND|MODEL)|(ANTHROPIC|GEMINI)_(URL|KEY)|(COPILOT|KIRO)_TOKEN|SSH|MAX_SESSION_COST)$/;

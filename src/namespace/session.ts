@@ -85,7 +85,7 @@ export const sessionRows: readonly Row<LiveSession>[] = [
   },
 ];
 
-const newAgent: Row<LiveSession> = {
+export const newAgent: Row<LiveSession> = {
   name: "new",
   mode: 0o666,
   tools: { own: "rw" },
