@@ -1,16 +1,14 @@
 /** What in a program's output looks like a denial: which kind, and which paths or addresses it may be about. */
 
-export type Denial = "denied" | "readonly" | "busy" | "crossing" | "missing" | "network";
+export type Denial = "denied" | "forbidden" | "readonly" | "busy" | "crossing" | "missing" | "network";
 
 /** How the kernel's refusals are put into words: by libc, Node, Python, Rust, Go, Java and Git. In this order. */
 const kinds: [Denial, RegExp][] = [
   ["crossing", /Invalid cross-device link|\bEXDEV\b|cross-device link|\[Errno 18\]|\(os error 18\)/i],
   ["readonly", /Read-only file system|\bEROFS\b|\[Errno 30\]|\(os error 30\)/i],
   ["busy", /Device or resource busy|\bEBUSY\b|\[Errno 16\]|\(os error 16\)/i],
-  [
-    "denied",
-    /Permission denied|\bEACCES\b|\bEPERM\b|Operation not permitted|AccessDeniedException|\[Errno 1\]|\[Errno 13\]|\(os error (?:1|13)\)/i,
-  ],
+  ["denied", /Permission denied|\bEACCES\b|AccessDeniedException|\[Errno 13\]|\(os error 13\)/i],
+  ["forbidden", /Operation not permitted|\bEPERM\b|\[Errno 1\]|\(os error 1\)/i],
   [
     "missing",
     /No such file or directory|\bENOENT\b|NoSuchFileException|\(os error 2\)|cannot find the path/i,
@@ -71,13 +69,13 @@ function pathsIn(line: string): string[] {
   const before = /([^\s:'"‘’`]+)['"’]?: (?:permission|operation|read-only|device|invalid|no such)/i.exec(
     line,
   )?.[1];
-  return [...new Set([...quoted, ...words, before])].filter(
+  return [...new Set([before, ...quoted, ...words])].filter(
     (path): path is string => path !== undefined && path.length < 4096 && !path.includes("\0"),
   );
 }
 
 /** `1.2.3.4:443`, `[::1]:443`, `localhost port 443` */
 function portIn(line: string): number | undefined {
-  const found = /(?:[\w.\]]:|\bport[ =])(\d{1,5})\b(?!:)/i.exec(line)?.[1];
+  const found = /(?:(?:\d|\]|localhost|\.[a-z]+):|\bport[ =])(\d{1,5})\b/i.exec(line)?.[1];
   return found !== undefined && Number(found) < 65536 ? Number(found) : undefined;
 }

@@ -49,7 +49,7 @@ function explainOne(finding: Finding, scene: Scene): string | undefined {
     const sentence = finding.kind === "missing" ? aboutHidden(path, scene) : aboutPath(path, finding, scene);
     if (sentence) return sentence;
   }
-  return undefined;
+  return finding.kind === "crossing" ? aboutCrossing(finding, scene) : undefined;
 }
 
 function aboutNetwork({ kind, attempt, port, paths }: Finding, { policy, home, rulesFile }: Scene) {
@@ -75,7 +75,7 @@ function aboutPath(named: string, { kind, attempt }: Finding, scene: Scene): str
     return `${shown} is protected, since git runs what it says: tools cannot change it`;
   if (isSocket(named)) return aboutSocket(named, scene);
   const right = missingRight(place, exists, kind, attempt, policy);
-  if (!right) return kind === "crossing" ? aboutCrossing(shown, real, policy) : undefined;
+  if (!right) return undefined;
   const verb = { [R]: "read", [W]: "write", [X]: "execute" }[right]!;
   const blamed = `the sandbox does not let tools ${verb} ${shown}`;
   const closed = scene.places.all.some((one) => one.firm && one.without & right && within(place, one.path));
@@ -94,15 +94,22 @@ function missingRight(
   policy: Policy,
 ): number | undefined {
   const given = rightsAt(place, policy);
+  // EPERM has many reasons that are no matter of paths.
+  if (kind === "forbidden" && attempt === undefined) return undefined;
   const wanted =
-    kind !== "denied" || !exists || attempt === "write" ? [W] : attempt === "execute" ? [X, R] : [R, W, X];
+    (kind !== "denied" && kind !== "forbidden") || !exists || attempt === "write"
+      ? [W]
+      : attempt === "execute"
+        ? [X, R]
+        : [R, W, X];
   return wanted.find((right) => !(given & right) && may(place, right));
 }
 
-function aboutCrossing(shown: string, real: string, policy: Policy): string | undefined {
-  // Between two writable folders rename(2) and link(2) fail where their rights differ.
-  if (!(rightsAt(dirname(real), policy) & W)) return undefined;
-  return `the sandbox lets nothing be renamed or linked between folders with different rights, such as to or from ${shown}: copy it and remove the original`;
+/** rename(2) and link(2) fail between folders with different rights, also where both can be written. */
+function aboutCrossing({ paths }: Finding, { policy, cwd }: Scene): string | undefined {
+  const path = paths.map((text) => resolve(cwd, text)).find((one) => rightsAt(dirname(one), policy) & W);
+  if (path === undefined) return undefined;
+  return `the sandbox lets nothing be renamed or linked between folders with different rights, such as to or from ${printable(path)}: copy it and remove the original`;
 }
 
 /** A file that exists and that programs do not see. */

@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { explain, type Scene } from "../../src/sandbox/explain.ts";
+import { House } from "./house.ts";
+
+let house: House;
+let scene: Scene;
+/** A folder and a file that the user may change and the sandbox does not give; one that it lets be read; a program. */
+let closed: string;
+let file: string;
+let readable: string;
+let program: string;
+let socket: string;
+let server: Server;
+let rules: string;
+/** Below /tmp, seen by nobody in a cage. */
+let unseen: string;
+
+beforeAll(async () => {
+  house = new House();
+  closed = house.dir("closed");
+  file = house.file("closed/file", "x");
+  readable = house.file("readable/file", "x");
+  program = house.file("closed/program", "#!/bin/sh\n");
+  chmodSync(program, 0o755);
+  house.file("project/script", "#!/bin/sh\n");
+  for (const name of ["objects", "refs", "hooks"]) house.dir(`project/.git/${name}`);
+  for (const name of ["HEAD", "config"]) house.file(`project/.git/${name}`);
+  house.config("default", "filesystem: { ro: [~/readable] }");
+  socket = join(closed, "docker.sock");
+  server = createServer().listen(socket);
+  await new Promise((resolve) => server.once("listening", resolve));
+  unseen = mkdtempSync(join(tmpdir(), "ollie-unseen-"));
+  writeFileSync(join(unseen, "file"), "x");
+  const { policy, rulesFile, places } = house.confine();
+  rules = rulesFile;
+  scene = { policy, cwd: house.cwd, home: house.home, rulesFile, places, replaced: [] };
+});
+afterAll(() => {
+  server?.close();
+  rmSync(unseen, { recursive: true, force: true });
+  house?.remove();
+});
+
+const said = (output: string, changed: Partial<Scene> = {}) =>
+  explain(output, { ...scene, ...changed }).join("\n");
+const put = (text: string) =>
+  text
+    .replaceAll("NEW", join(closed, "new"))
+    .replaceAll("CLOSED", closed)
+    .replaceAll("FILE", file)
+    .replaceAll("READABLE", readable)
+    .replaceAll("PROGRAM", program);
+
+describe("a write that the sandbox denied is explained", () => {
+  test.each([
+    "sh: 1: cannot create NEW: Permission denied",
+    "bash: line 1: NEW: Permission denied",
+    "/bin/sh: NEW: Permission denied",
+    "touch: cannot touch 'NEW': Permission denied",
+    "touch: cannot touch ‘NEW’: Read-only file system",
+    "mkdir: cannot create directory 'NEW': Permission denied",
+    "cp: cannot create regular file 'NEW': Permission denied",
+    "mv: cannot move 'a' to 'NEW': Permission denied",
+    "ln: failed to create hard link 'NEW' => 'a': Invalid cross-device link",
+    "Error: EACCES: permission denied, open 'NEW'",
+    "Error: EROFS: read-only file system, mkdir 'NEW'",
+    "Error: EXDEV: cross-device link not permitted, rename 'a' -> 'NEW'",
+    "npm error code EACCES\nnpm error syscall mkdir\nnpm error path NEW\nnpm error errno -13",
+    "npm ERR! Error: EACCES: permission denied, mkdir 'NEW'",
+    "PermissionError: [Errno 13] Permission denied: 'NEW'",
+    "OSError: [Errno 30] Read-only file system: 'NEW'",
+    "OSError: [Errno 18] Invalid cross-device link: 'a' -> 'NEW'",
+    "error: failed to open: NEW\n\nCaused by:\n  Permission denied (os error 13)",
+    "open NEW: permission denied",
+    "mkdir NEW: read-only file system",
+    "could not create module cache: mkdir NEW: permission denied",
+    "fatal: Unable to create 'NEW': Permission denied",
+    "fatal: could not create work tree dir 'NEW': Permission denied",
+    "fatal: cannot mkdir NEW: Permission denied",
+    "java.io.FileNotFoundException: NEW (Permission denied)",
+    "java.nio.file.AccessDeniedException: NEW",
+    "java.nio.file.FileSystemException: NEW: Read-only file system",
+    "rm: cannot remove 'FILE': Permission denied",
+  ])("%s", (output) => {
+    const text = said(put(output));
+    expect(text).toContain("does not let tools write");
+    expect(text).toContain(`filesystem.rw: ["~/closed`);
+    expect(text).toContain("~/.config/ollie/sandbox/default.yaml");
+    expect(text).toContain("elevated: true");
+  });
+});
+
+describe("the right that was missing is named", () => {
+  test.each([
+    ["cat: FILE: Permission denied", "read", "ro"],
+    ["ls: cannot open directory 'CLOSED': Permission denied", "read", "ro"],
+    ["Error: EACCES: permission denied, scandir 'CLOSED'", "read", "ro"],
+    ["bash: PROGRAM: Permission denied", "read", "ro"],
+    ["fork/exec PROGRAM: permission denied", "execute", "rox"],
+    ["Error: spawn PROGRAM EACCES", "execute", "rox"],
+    ["sh: 1: cannot create READABLE: Permission denied", "write", "rw"],
+    ["PermissionError: [Errno 13] Permission denied: 'READABLE'", "write", "rw"],
+  ])("%s", (output, verb, key) => {
+    const text = said(put(output));
+    expect(text).toContain(`does not let tools ${verb} `);
+    expect(text).toContain(`filesystem.${key}: [`);
+  });
+});
+
+describe("what the sandbox has no part in is not blamed on it", () => {
+  test.each([
+    "all is well",
+    "cat: script: Permission denied",
+    "touch: cannot touch 'here': Permission denied",
+    "cat: /no/such/file: No such file or directory",
+    "Error: ENOENT: no such file or directory, open 'missing'",
+    "HTTP 403: permission denied",
+    "git@github.com: Permission denied (publickey).",
+    "ERROR 1045: Access denied for user 'root'@'localhost'",
+    "curl: (6) Could not resolve host: example.invalid",
+    "Error: listen EACCES: permission denied 0.0.0.0:80",
+    "mount: /mnt: Operation not permitted",
+    "rm: cannot remove '/proc/1': Operation not permitted",
+  ])("%s", (output) => {
+    expect(said(output)).toBe("");
+  });
+
+  test.skipIf(process.getuid!() === 0)("ordinary permissions", () => {
+    chmodSync(file, 0);
+    try {
+      expect(said(put("cat: FILE: Permission denied"))).toBe("");
+    } finally {
+      chmodSync(file, 0o644);
+    }
+    expect(said("touch: cannot touch '/etc/x': Permission denied")).toBe("");
+  });
+});
+
+describe("what no rule opens", () => {
+  test("git's config", () => {
+    for (const output of [
+      "error: could not write config file .git/config: Device or resource busy",
+      "error: could not lock config file .git/config: Permission denied",
+      "bash: .git/hooks/pre-commit: Read-only file system",
+    ]) {
+      const text = said(output);
+      expect(text).toContain("protected, since git runs what it says");
+      expect(text).not.toContain("filesystem.");
+    }
+  });
+
+  test("ollie's own files", () => {
+    const text = said(`touch: cannot touch '${house.home}/.config/ollie/agents/x.json': Permission denied`);
+    expect(text).toContain("no rule can");
+    expect(text).not.toContain("filesystem.");
+  });
+});
+
+describe("files that tools do not see", () => {
+  const replaced = ["/tmp", "/run"];
+  const outside = () => join(unseen, "file");
+
+  test.each([
+    (path: string) => `cat: ${path}: No such file or directory`,
+    (path: string) => `Error: ENOENT: no such file or directory, open '${path}'`,
+    (path: string) => `FileNotFoundError: [Errno 2] No such file or directory: '${path}'`,
+    (path: string) => `open ${path}: no such file or directory`,
+  ])("%p", (words) => {
+    const text = said(words(outside()), { replaced });
+    expect(text).toContain(`${outside()} exists, but tools have a /tmp of their own`);
+    expect(said(words(outside()))).toBe("");
+    expect(said(words(join(unseen, "nothing")))).toBe("");
+  });
+
+  test("ollie's own are not given away", () => {
+    const secret = house.file(".local/state/ollie/sessions/x/chat");
+    const hidden = [join(house.state, "sessions")];
+    const changed = { replaced: [house.home], policy: { ...scene.policy, hidden } };
+    expect(said(`cat: ${secret}: No such file or directory`, changed)).toBe("");
+  });
+});
+
+describe("the network", () => {
+  const network = { unrestricted: false, bind: [], connect: [80], unix: [] };
+  const without = () => ({ policy: { ...scene.policy, network } });
+
+  test.each([
+    ["Error: connect EACCES 192.0.2.1:443", "network.connect_tcp: [443]"],
+    ["dial tcp 192.0.2.1:443: connect: permission denied", "network.connect_tcp: [443]"],
+    ["PermissionError: [Errno 13] Permission denied: connect", "network.unrestricted: true"],
+    ["curl: (6) Could not resolve host: example.org", "network.unrestricted: true"],
+    ["Error: getaddrinfo EAI_AGAIN registry.example.org", "network.unrestricted: true"],
+    ["Error: listen EACCES: permission denied 0.0.0.0:8080", "[8080]"],
+  ])("%s", (output, rule) => {
+    const text = said(output, without());
+    expect(text).toContain("the sandbox gives tools only TCP ports 80");
+    expect(text).toContain(rule);
+  });
+
+  test("a socket in the file system has a rule of its own", () => {
+    for (const words of ["connect: permission denied", "connect EACCES"]) {
+      const text = said(`dial unix ${socket}: ${words}`);
+      expect(text).toContain(`network.unix: ["${socket}"]`);
+    }
+  });
+});
+
+describe("the sentences", () => {
+  test("are few, and say the same only once", () => {
+    const lines = Array.from(
+      { length: 20 },
+      (_, i) => `touch: cannot touch '${closed}/${i % 10}': Permission denied`,
+    );
+    const sentences = explain(lines.join("\n"), scene);
+    expect(sentences.length).toBeLessThanOrEqual(3);
+    expect(sentences.join().match(/elevated/g)).toHaveLength(1);
+  });
+
+  test("name $TMPDIR instead of /tmp", () => {
+    const text = said("touch: cannot touch '/tmp/x': Permission denied");
+    expect(text).toContain("$TMPDIR");
+  });
+
+  test("take no harm from any output", () => {
+    for (const output of [
+      "'".repeat(5000),
+      `${"/a".repeat(4000)}: Permission denied`,
+      "\0: Permission denied: '\0'",
+    ])
+      expect(said(output)).toBe("");
+    expect(said(`cat: ${closed}/\x1b[2J: Permission denied`)).not.toContain("\x1b");
+    expect(rules).toContain("default.yaml");
+  });
+});
