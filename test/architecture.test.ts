@@ -40,6 +40,18 @@ const imports = [...new Bun.Glob("{src,actors}/**/*.ts").scanSync(top)].flatMap(
   })),
 );
 
+/** Without an environment Bun.spawn passes on the one that the process was started with, whatever has been taken out since. */
+test("no program is started with the environment that this one was started with", () => {
+  const without = [...new Bun.Glob("src/**/*.ts").scanSync(top)].flatMap((file) =>
+    readFileSync(join(top, file), "utf8")
+      .split(/Bun\.spawn(?:Sync)?\(/)
+      .slice(1)
+      .filter((call) => !/\benv\b/.test(call.split("\n").slice(0, 12).join("\n")))
+      .map((call) => `${file}: ${call.split("\n")[0]}`),
+  );
+  expect(without).toEqual([]);
+});
+
 test("every room has its floor", () => {
   const rooms = new Set(imports.map(({ file }) => roomOf(file)));
   expect([...rooms].filter((room) => floorOf(room) < 0)).toEqual([]);

@@ -65,7 +65,14 @@ interface Shown {
 
 async function show(argv: string[], signal: AbortSignal): Promise<Shown> {
   try {
-    const child = Bun.spawn(argv, { stdin: "ignore", stdout: "pipe", stderr: "ignore", signal });
+    // Without it a child gets what this process was started with, keys included.
+    const child = Bun.spawn(argv, {
+      env: process.env,
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "ignore",
+      signal,
+    });
     const printed = Buffer.from(await new Response(child.stdout).arrayBuffer());
     await child.exited;
     return { status: child.exitCode ?? undefined, printed };
