@@ -13,6 +13,8 @@ let session: Session;
 beforeAll(async () => {
   world = await World.start();
   session = await world.session();
+  await world.write(`${session.agent}/prompt`, "detach true");
+  await world.idle(session.agent);
 });
 afterAll(() => world.stop());
 
@@ -38,7 +40,7 @@ async function present(path: string, shown: string): Promise<string[]> {
   for (const { name, mode } of await world.client.readDir(path)) {
     const below = path === "" ? name : `${path}/${name}`;
     const folder = (mode & DMDIR) !== 0;
-    const placeholder = { [session.name]: "{session}", default: "{agent}" }[name] ?? name;
+    const placeholder = { [session.name]: "{session}", default: "{agent}", 1: "{id}" }[name] ?? name;
     const line = `${shown}${placeholder}${folder ? "/" : ""}`;
     found.push(`${line} 0${(mode & 0o777).toString(8).padStart(3, "0")}`);
     if (folder && path !== "s") found.push(...(await present(below, line)));

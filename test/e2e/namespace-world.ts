@@ -23,6 +23,10 @@ const rules = [
     do: [{ text: "Running.\n" }, { calls: [{ name: "shell", args: { command: "$1" } }] }],
   },
   {
+    match: { user: "/^detach (.*)/s" },
+    do: [{ calls: [{ name: "shell", args: { command: "$1", detach: true } }] }],
+  },
+  {
     match: { user: "side by side" },
     do: [{ calls: ["pause_two", "pause_one", "pause_two"].map((name) => ({ name })) }],
   },
