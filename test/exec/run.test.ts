@@ -206,6 +206,23 @@ describe("output", () => {
     expect(result.bytes).toBe(20_000_007);
   });
 
+  test("is filtered before it is cut, each stream by itself", async () => {
+    let made = 0;
+    const shown: string[] = [];
+    const filter = () => {
+      const name = ++made;
+      return { push: (text: string) => text.replaceAll("secret", "-----"), end: () => `filter ${name}\n` };
+    };
+    const { text } = await sh("seq -f 'secret %g' 5000; echo a secret error >&2", {
+      filter,
+      onOutput: (text) => shown.push(text),
+    });
+    expect(made).toBe(2);
+    expect(text).toStartWith("----- 1\n");
+    expect(text).toContain("----- 5000\nfilter 1\n[stderr]\na ----- error\nfilter 2\n");
+    expect(text + shown.join("")).not.toContain("secret");
+  });
+
   test("that is binary is described and saved", async () => {
     const spill = join(folder(), "out");
     const { text } = await sh("head -c 2000 /bin/ls", { spill });

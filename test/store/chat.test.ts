@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Agents, chatText, parseChat } from "./helper.ts";
 
 const time = "2026-01-02T03:04:05.678Z";
@@ -126,4 +127,55 @@ test("many agents in use hold few open files", async () => {
   await Promise.all(all.map((agent) => agent.sync()));
   for (const agent of all) expect(chatText(agent)).toContain(`\n${agent.name}\n`);
   expect(open() - before).toBeLessThan(200);
+});
+
+test("a secret is masked also where it comes in pieces, and what is left of a piece is not lost", async () => {
+  const agents = new Agents();
+  agents.secrets.learnSession({ GH_TOKEN: "ghp_0123456789" });
+  const agent = await agents.create();
+  const block = agent.chat.open("tool", { time, name: "ghp_0123456789" });
+  for (const piece of ["it is gh", "p_01234", "56789, and gh"]) block.append(piece);
+  expect(chatText(agent)).toEndWith("it is [masked: GH_TOKEN], and ");
+  block.close();
+  expect(chatText(agent)).toBe(
+    `[[[tool time=${time} name="[masked: GH_TOKEN]"]]]\nit is [masked: GH_TOKEN], and gh\n[[[end]]]\n`,
+  );
+});
+
+test("neither the journal nor what goes to a provider holds a secret, but a person's words stay", async () => {
+  const agents = new Agents();
+  const agent = await agents.create();
+  const secret = "ghp_0123456789";
+  const say = () => {
+    agent.append({ t: "prompt", id: newPrompt(), text: `mine: ${secret}`, how: "prompt" });
+    agent.beginTurn(`t${count}`, `p${count}`);
+    const calls = [{ id: `c${count}`, name: "shell", args: `{"command":"echo ${secret}"}` }];
+    agent.append({ t: "assistant", text: `said ${secret}`, reasoning: `so ${secret}`, calls });
+    agent.append({
+      t: "result",
+      id: `c${count}`,
+      name: "shell",
+      ok: true,
+      how: "done",
+      text: `got ${secret}`,
+    });
+    agent.append({ t: "end", turn: `t${count}`, how: "failed", reason: `for ${secret}` });
+  };
+  let count = 0;
+  const newPrompt = () => `p${++count}`;
+  say();
+  // What was said before the value was known to be secret is kept, and not sent.
+  agents.secrets.learnSession({ GH_TOKEN: secret });
+  say();
+  const sent = agent.masked(await agent.history());
+  expect(JSON.stringify(sent.filter(({ role }) => role !== "user"))).not.toContain(secret);
+  expect(sent.filter(({ role }) => role === "user")).toEqual(
+    Array(2).fill({ role: "user", text: `mine: ${secret}` }),
+  );
+  const journal = readFileSync(join(agent.folder, "journal.jsonl"), "utf8").split("\n");
+  const second = journal.slice(journal.findIndex((line) => line.includes('"p2"')));
+  expect(second.filter((line) => line.includes(secret)).map((line) => JSON.parse(line).t)).toEqual([
+    "prompt",
+  ]);
+  expect(second.filter((line) => line.includes("[masked: GH_TOKEN]"))).toHaveLength(3);
 });
