@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { dial } from "../../src/ninep/dial.ts";
 import { startServer, succeeded, type TestServer, until } from "./harness.ts";
 
 setDefaultTimeout(120_000);
@@ -11,6 +12,10 @@ const scenario = {
   rules: [
     { match: { user: "/^run: ([^]*)/" }, do: [call({ command: "$1", detach: true })] },
     { match: { user: "/^notify: ([^]*)/" }, do: [call({ command: "$1", detach: true, notify: true })] },
+    {
+      match: { user: "/^elevated: ([^]*)/" },
+      do: [call({ command: "$1", detach: true, elevated: true })],
+    },
     { match: { user: "/^\\[This is a message from ollie/" }, do: [{ text: "Noted.\n" }] },
     { match: { tool: "shell" }, do: [{ text: "Started.\n" }] },
   ],
@@ -37,7 +42,11 @@ afterEach(async () => {
 });
 
 /** Starts a job through a turn and returns the path of its folder. */
-async function job(command: string, how: "run" | "notify" = "run", session = "a"): Promise<string> {
+async function job(
+  command: string,
+  how: "run" | "notify" | "elevated" = "run",
+  session = "a",
+): Promise<string> {
   const before = await jobs(session);
   await server.ask(session, `${how}: ${command}`);
   const started = (await jobs(session)).filter((id) => !before.includes(id));
@@ -193,6 +202,43 @@ describe("a job", () => {
     await state(renamed, "exited: 0");
     expect(await read(`${renamed}/out`)).toBe("done\n");
     await server.write("session/b/name", "a");
+  });
+});
+
+describe("the sandbox", () => {
+  /** Writes to a file outside of it. */
+  const outside = 'echo mine >"$HOME/outside"; echo "status $?"';
+
+  test("holds a job as it does a call, also when the server has gone", async () => {
+    await begin();
+    if (/^sandbox: off/m.test(await read("version"))) {
+      console.warn("not tested: no sandbox on this host");
+      return;
+    }
+    const path = await job(`until [ -e go ]; do sleep 0.05; done; ${outside}`);
+    await server.kill9();
+    await Bun.write(inWork("go"), "");
+    await server.start();
+    await state(path, "exited: 0");
+    expect(await read(`${path}/out`)).toMatch(/status [1-9]/);
+    expect(existsSync(join(server.home.home, "outside"))).toBe(false);
+  });
+
+  test("does not hold a job that was allowed to run without it", async () => {
+    await begin();
+    const client = await dial(server.address);
+    const asked = client.readText("elevate/wait").then(async (request) => {
+      await client.writeFile("elevate/ctl", `allow ${request.split("\t")[0]}\n`);
+      return request;
+    });
+    // Somebody has to be there who can answer before the call asks.
+    await Bun.sleep(300);
+    const path = await job(outside, "elevated");
+    expect(await asked).toContain("/outside");
+    await state(path, "exited: 0");
+    expect(readFileSync(join(server.home.home, "outside"), "utf8")).toBe("mine\n");
+    expect(await chat()).toContain("[elevated: allowed by the user (once)]");
+    client.close();
   });
 });
 
