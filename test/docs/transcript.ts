@@ -21,6 +21,7 @@ export const runDocuments = [
   "doc/CONFIGURATION.md",
   "doc/WRITING_TOOLS.md",
   "doc/ELEVATION.md",
+  "doc/SANDBOX.md",
   "doc/SECURITY.md",
 ];
 

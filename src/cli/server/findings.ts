@@ -6,6 +6,8 @@ import { listAgents } from "../../config/agents.ts";
 import type { Config } from "../../config/config.ts";
 import { shippedFolder, tilde } from "../../config/paths.ts";
 import { toFault } from "../../fault.ts";
+import { groundOf } from "../../sandbox/ground.ts";
+import { Sandboxes } from "../../sandbox/sandbox.ts";
 import { createRegistry } from "../../tools/registry.ts";
 import type { Values } from "../program.ts";
 import { findInstance } from "./instance.ts";
@@ -43,6 +45,7 @@ export async function* findings(values: Values<typeof whichOptions>): AsyncGener
   yield state(config);
   yield* agents(config);
   yield* tools(config);
+  yield* sandboxConfigs(config);
   yield* await backends(config);
   yield landlock();
   yield fuse();
@@ -136,6 +139,29 @@ function* tools({ paths }: Config): Generator<Finding> {
   } finally {
     registry.close();
   }
+}
+
+/** Each with what it says in vain. */
+function* sandboxConfigs(config: Config): Generator<Finding> {
+  const { home } = config.paths;
+  const sandboxes = new Sandboxes(groundOf(config));
+  const right: string[] = [];
+  // One in default.yaml is one in all of them.
+  const mistakes = new Set<string>();
+  const warnings = new Set<string>();
+  for (const name of sandboxes.names()) {
+    try {
+      sandboxes.check(name);
+      right.push(name);
+      if (existsSync(home))
+        for (const warning of sandboxes.survey(home, name).warnings) warnings.add(warning);
+    } catch (error) {
+      mistakes.add(toFault(error).message);
+    }
+  }
+  for (const text of mistakes) yield { about: "sandbox", status: "fail", text };
+  for (const text of warnings) yield { about: "sandbox", status: "warn", text };
+  if (right.length > 0) yield { about: "sandbox", status: "ok", text: `configs: ${right.join(" ")}` };
 }
 
 /** Only the default one has to answer: the others may be machines that are off today. */
