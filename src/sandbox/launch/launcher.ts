@@ -1,6 +1,7 @@
 /** Launching confined programs on this host. */
 import { constants } from "node:os";
 import { join } from "node:path";
+import type { SandboxPart } from "../../config/settings.ts";
 import type { Launch } from "../../exec/launch.ts";
 import { Fault } from "../../fault.ts";
 import { type LaunchRequest, launchSteps, type SocketGuard, socketGuard } from "./compile.ts";
@@ -28,12 +29,15 @@ export class Launcher {
   readonly #images: Images | undefined;
   readonly #abilities: Probed;
 
-  /** @param folders for images, the first that programs can be executed in is used: no sandbox may write them */
-  constructor(folders: readonly string[]) {
+  /**
+   * @param folders for images, the first that programs can be executed in is used: no sandbox may write them
+   * @param without what is not to be used
+   */
+  constructor(folders: readonly string[], without: readonly SandboxPart[] = []) {
     const { images, problem } = usable(folders);
     this.#images = images;
     this.#abilities = images
-      ? probe(images, join(images.folder, "probe"))
+      ? probe(images, join(images.folder, "probe"), without)
       : { machine: "x64", landlock: 0, namespaces: false, seccomp: false, reasons: [problem] };
     this.confinement = confinementOf(this.#abilities);
   }

@@ -1,6 +1,7 @@
 /** What this host's kernel lets a launch do: found out by doing it and then trying what must be forbidden. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { SandboxPart } from "../../config/settings.ts";
 import type { Policy } from "../policy.ts";
 import type { Abilities } from "./compile.ts";
 import type { Images } from "./images.ts";
@@ -29,10 +30,15 @@ const nothing: Policy = {
  * Tries each part by itself; takes some milliseconds.
  * @param images where programs can be put
  * @param scratch a folder of this server alone
+ * @param without what counts as not to be had: so what a kernel with less leaves of a sandbox can be seen on this one
  */
-export function probe(images: Images, scratch: string): Probed {
+export function probe(images: Images, scratch: string, without: readonly SandboxPart[] = []): Probed {
   const reasons: string[] = [];
   const machine = images.machine;
+  const given = (part: SandboxPart): boolean => {
+    if (without.includes(part)) reasons.push(`${part}: OLLIE_SANDBOX_WITHOUT names it`);
+    return !without.includes(part);
+  };
   const works = (what: string, steps: Step[]): boolean => {
     const problem = attemptImage(images, [...processSteps({}), ...steps, succeed]);
     if (problem) reasons.push(`${what}: ${problem}`);
@@ -44,26 +50,31 @@ export function probe(images: Images, scratch: string): Probed {
   mkdirSync(cage, { recursive: true });
   const root = process.geteuid!() === 0;
 
-  const abi = landlockAbi(images);
-  if (abi === 0) reasons.push("Landlock: this kernel has none, or it was not enabled at boot (lsm=)");
+  const abi = given("landlock") ? landlockAbi(images) : 0;
+  if (abi === 0 && !without.includes("landlock"))
+    reasons.push("Landlock: this kernel has none, or it was not enabled at boot (lsm=)");
   const landlock =
     abi > 0 &&
     works("Landlock", [...landlockSteps(nothing, abi), refused(EACCES, denied, ...makeFolder(outside))]);
   const policy = { ...nothing, filesystem: { ...nothing.filesystem, rwx: [cage] } };
   const view = { policy, cwd: cage, privateTmp: join(scratch, "tmp"), sockets: [] };
-  const namespaces = works("user and mount namespaces", [
-    ...namespaceSteps(root),
-    ...viewSteps(view),
-    ...capabilitySteps(root),
-    must("write in the cage", ...makeFolder(join(cage, String(process.pid)))),
-    refused(EROFS, denied, ...makeFolder(outside)),
-  ]);
+  const namespaces =
+    given("namespaces") &&
+    works("user and mount namespaces", [
+      ...namespaceSteps(root),
+      ...viewSteps(view),
+      ...capabilitySteps(root),
+      must("write in the cage", ...makeFolder(join(cage, String(process.pid)))),
+      refused(EROFS, denied, ...makeFolder(outside)),
+    ]);
   const filter = { network: "none", unix: true } as const;
-  const seccomp = works("seccomp", [
-    must("set no_new_privs", "prctl", 38, 1, 0, 0, 0),
-    seccompStep(filter, machine),
-    refused(EACCES, "have a socket refused that must be", "socket", 2, 2, 0),
-  ]);
+  const seccomp =
+    given("seccomp") &&
+    works("seccomp", [
+      must("set no_new_privs", "prctl", 38, 1, 0, 0, 0),
+      seccompStep(filter, machine),
+      refused(EACCES, "have a socket refused that must be", "socket", 2, 2, 0),
+    ]);
   return { machine, landlock: landlock ? abi : 0, namespaces, seccomp, reasons };
 }
 

@@ -1,5 +1,5 @@
 /** What a program's own view of the file system consists of: which places are covered, and what is seen in them all the same. */
-import { lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Policy } from "../policy.ts";
 
@@ -36,7 +36,7 @@ export function layoutOf({ policy, cwd, runtime, sockets }: View): Layout {
   const inOwnTmp = (path: string) => ownTmp && inside(path, "/tmp");
   // Devices are written to whether or not the mount they lie in may be.
   const writable = topmost([...filesystem.rw, ...filesystem.rwx]).filter(isStorage);
-  const reachable = [...sockets, ...network.unix].filter(exists);
+  const reachable = [...sockets, ...network.unix].map(realSocket).filter((path) => path !== undefined);
   const services = [...runtimeFolders(runtime), ...(ownTmp ? [] : sharedTmp(policy))].filter(
     (place) => !writable.some((path) => inside(place, path)),
   );
@@ -111,11 +111,12 @@ function sharedTmp({ filesystem }: Policy): string[] {
     .map((name) => join("/tmp", name));
 }
 
-/** Paths of sockets that somebody listens at. `proc_net_unix(5)`. */
+/** Paths of sockets that somebody has bound, links resolved. `proc_net_unix(5)`. */
 function listening(): string[] {
   const lines = read("/proc/net/unix").split("\n").slice(1);
-  const paths = lines.map((line) => line.split(" ").slice(7).join(" ").trimStart());
-  return [...new Set(paths)].filter((path) => path.startsWith("/") && isSocket(path));
+  const names = new Set(lines.map((line) => line.split(" ").slice(7).join(" ").trimStart()));
+  const paths = [...names].filter((name) => name.startsWith("/")).map(realSocket);
+  return [...new Set(paths)].filter((path) => path !== undefined);
 }
 
 /** Whether `path` is `folder` or lies below it. */
@@ -129,10 +130,6 @@ function topmost(paths: readonly string[]): string[] {
   return unique.filter((path) => !unique.some((other) => other !== path && inside(path, other)));
 }
 
-function exists(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-}
-
 export function isDirectory(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
@@ -143,11 +140,12 @@ function isStorage(path: string): boolean {
   return stat !== undefined && (stat.isDirectory() || stat.isFile());
 }
 
-function isSocket(path: string): boolean {
+function realSocket(path: string): string | undefined {
   try {
-    return lstatSync(path).isSocket();
+    const real = realpathSync(path);
+    return lstatSync(real).isSocket() ? real : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -55,16 +55,18 @@ function argvAs(who: Who, argv: string[]): string[] {
   return ["setpriv", `--reuid=${ordinary}`, `--regid=${ordinary}`, "--clear-groups", ...argv];
 }
 
-const folders: string[] = [];
-process.on("exit", () => {
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
+let folders: string[] = [];
 
-/** A new folder that everybody may enter, its links resolved. */
+export function removeFolders(): void {
+  for (const path of folders) rmSync(path, { recursive: true, force: true });
+  folders = [];
+}
+
+/** A new folder that everybody may enter, its links resolved. One that is not in this run's own has to be removed. */
 export function folder(parent = tmpdir()): string {
   const path = realpathSync(mkdtempSync(join(parent, "ollie-launch-")));
   chmodSync(path, 0o755);
-  folders.push(path);
+  if (parent !== tmpdir()) folders.push(path);
   return path;
 }
 
