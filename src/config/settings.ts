@@ -15,6 +15,14 @@ const seconds = z.coerce
   .number("must be a number of seconds")
   .nonnegative("must be a number of seconds, 0 for no limit")
   .optional();
+/** What a sandbox is made of; see `src/sandbox/launch/probe.ts`. */
+export const sandboxParts = ["landlock", "namespaces", "seccomp"] as const;
+export type SandboxPart = (typeof sandboxParts)[number];
+const parts = z
+  .string()
+  .transform((list) => list.split(/[\s,]+/).filter(Boolean))
+  .pipe(z.array(z.enum(sandboxParts, `must name parts of a sandbox: ${sandboxParts.join(", ")}`)))
+  .optional();
 const tokens = z.coerce
   .number("must be a number of tokens")
   .int()
@@ -41,6 +49,7 @@ const variables = z.object({
   OLLIE_TRANSCRIPTS_PATH: text,
   OLLIE_ELEVATE_SOCKET: z.string().startsWith("/", "must be an absolute path").optional(),
   OLLIE_ELEVATE_TIMEOUT: seconds.default(300),
+  OLLIE_SANDBOX_WITHOUT: parts,
   OLLIE_ADDR: text,
   OLLIE_SSH: text,
   OLLIE_SCRIPT_SCENARIO: text,
@@ -69,6 +78,8 @@ export interface Settings {
   logLevel: LogLevel;
   /** Seconds that a call waits to be allowed; 0 = no limit. */
   elevateTimeout: number;
+  /** What is not to be used though the kernel may offer it. */
+  sandboxWithout?: readonly SandboxPart[];
 }
 
 /**
@@ -86,8 +97,13 @@ export function parseSettings(environment: Environment): Settings {
     const checked = labelled(key) === "URL" ? url.safeParse(value) : undefined;
     if (checked?.success === false) throw new Fault("invalid", `${key}: ${checked.error.issues[0]!.message}`);
   }
-  const { OLLIE_MODEL, OLLIE_LOG, OLLIE_ELEVATE_TIMEOUT } = parsed.data;
-  return { model: OLLIE_MODEL, logLevel: OLLIE_LOG, elevateTimeout: OLLIE_ELEVATE_TIMEOUT };
+  const { OLLIE_MODEL, OLLIE_LOG, OLLIE_ELEVATE_TIMEOUT, OLLIE_SANDBOX_WITHOUT } = parsed.data;
+  return {
+    model: OLLIE_MODEL,
+    logLevel: OLLIE_LOG,
+    elevateTimeout: OLLIE_ELEVATE_TIMEOUT,
+    sandboxWithout: OLLIE_SANDBOX_WITHOUT,
+  };
 }
 
 /** `URL` or `KEY` for the variables of a backend or label. */

@@ -58,7 +58,7 @@ export async function serve({
   if (swept > 0) report.push(`${swept} processes of tools had outlived their server and were ended`);
   try {
     const tools: ToolListeners = new ToolListeners(requireUnix(listen[0]!).path, () => server);
-    const launcher = new Launcher(launchFolders(config, listen));
+    const launcher = new Launcher(launchFolders(config, listen), config.settings.sandboxWithout);
     const runtimeFolder = config.environment.XDG_RUNTIME_DIR;
     const sandbox = new Sandbox(launcher, { yolo, runtime: runtimeFolder });
     report.push(...shortcomings(sandbox.confinement));
