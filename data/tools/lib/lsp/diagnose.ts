@@ -2,8 +2,8 @@
 import type { Diagnostic } from "./protocol.ts";
 import type { LanguageServer } from "./server.ts";
 
-/** Milliseconds in which a server must have said something about a file. */
-const limit = 30_000;
+/** Milliseconds in which a server must have said something about a file, however long its answers may take. */
+const longest = 30_000;
 
 export interface FileDiagnostics {
   path: string;
@@ -17,6 +17,7 @@ export async function diagnose(
   signal: AbortSignal,
 ): Promise<FileDiagnostics> {
   const { documents } = server;
+  const limit = Math.min(longest, server.limit);
   documents.refresh();
   const document = documents.require(path);
   const { changes } = documents;
@@ -35,9 +36,11 @@ export async function diagnose(
   }
   const { version, sent } = document;
   await server.ready(limit, notes, signal);
-  const published = await server.diagnostics.settled(path, version, sent.order, limit, signal);
+  const published = await server.whileAlive(
+    server.diagnostics.settled(path, version, sent.order, limit, signal),
+  );
   if (published) document.diagnosed = changes;
-  else notes.push(silence(server));
+  else notes.push(silence(server, limit));
   return { path, items: published?.items ?? server.diagnostics.get(path)?.items ?? [] };
 }
 
@@ -50,7 +53,7 @@ async function pull(server: LanguageServer, uri: string, signal: AbortSignal): P
   return report.items ?? [];
 }
 
-function silence(server: LanguageServer): string {
+function silence(server: LanguageServer, limit: number): string {
   return `${server.spec.name} has said nothing of the file as it is now within ${limit / 1000} s: this may be out of date`;
 }
 

@@ -19,14 +19,19 @@ export class ServerProcess {
   readonly connection: MessageConnection;
   /** Set when it is of no use any more: why. */
   gone?: string;
+  /** Rejects with ServerGone when it is. */
+  readonly ended: Promise<never>;
   /** Counts what came from it, to tell a slow server from a dead one. */
   heard = 0;
   private readonly child: ChildProcessWithoutNullStreams;
-  private readonly end = Promise.withResolvers<never>();
+  private readonly fail: (reason: ServerGone) => void;
   private said = "";
 
   constructor(spec: ServerSpec, root: string) {
-    this.end.promise.catch(() => {});
+    const { promise, reject } = Promise.withResolvers<never>();
+    promise.catch(() => {});
+    this.ended = promise;
+    this.fail = reject;
     const [program, ...args] = spec.command;
     this.child = spawn(Bun.which(program!) ?? program!, args, { cwd: root, stdio: "pipe" });
     this.child.stderr.on("data", (chunk: Buffer) => {
@@ -49,7 +54,7 @@ export class ServerProcess {
 
   /**
    * @param limit milliseconds
-   * @throws ServerGone; Error with the server's words, or if it does not answer in time
+   * @throws ServerGone, also where it hangs; Error with the server's words, or if it does not answer in time
    */
   async request<T>(method: string, params: unknown, limit: number, signal?: AbortSignal): Promise<T> {
     if (this.gone) throw new ServerGone(this.gone);
@@ -58,11 +63,16 @@ export class ServerProcess {
     signal?.addEventListener("abort", giveUp, { once: true });
     const late = Promise.withResolvers<never>();
     const before = this.heard;
-    const timer = setTimeout(() => late.reject(this.tooLate(method, limit, before)), limit);
+    const timer = setTimeout(() => {
+      const time = `${limit / 1000} s`;
+      // One from which nothing at all has come meanwhile would hang the next call too.
+      if (this.heard === before) this.drop(`it hung: nothing came from it for ${time} after ${method}`);
+      else late.reject(new Error(`it did not answer ${method} within ${time}`));
+    }, limit);
     try {
       const answer = this.connection.sendRequest<T>(method, params, cancel.token);
       answer.catch(() => {});
-      return await Promise.race([answer, late.promise, this.end.promise]);
+      return await Promise.race([answer, late.promise, this.ended]);
     } catch (error) {
       if (this.gone && !(error instanceof ServerGone)) throw new ServerGone(this.gone);
       throw error;
@@ -84,21 +94,11 @@ export class ServerProcess {
     this.child.kill("SIGKILL");
   }
 
-  /** One from which nothing at all has come meanwhile hangs, and would hang the next call too. */
-  private tooLate(method: string, limit: number, before: number): Error {
-    const seconds = limit / 1000;
-    if (this.heard > before) return new Error(`it did not answer ${method} within ${seconds} s`);
-    this.drop(`it hung: nothing came from it for ${seconds} s after ${method}`);
-    return new Error(
-      `it did not answer ${method} within ${seconds} s and was ended; the next call starts it again`,
-    );
-  }
-
   private give(reason: string): void {
     if (this.gone) return;
     const said = this.said.trim();
-    this.gone = said ? `${reason}; it wrote: ${said}` : reason;
-    this.end.reject(new ServerGone(this.gone));
+    this.gone = (said ? `${reason}; it wrote: ${said}` : reason).replace(/\s*\n\s*/g, "; ");
+    this.fail(new ServerGone(this.gone));
     this.connection.dispose();
   }
 }

@@ -9,9 +9,6 @@ import { Progress } from "./progress.ts";
 import type { Capabilities, Diagnostic } from "./protocol.ts";
 import { languageOf, type ServerSpec } from "./servers.ts";
 
-/** Milliseconds. */
-const startLimit = 60_000;
-const requestLimit = 60_000;
 /** What a server says that has been overtaken by a change or is not ready yet; the same request may do better. */
 const askAgain = new Set([-32801, -32802]);
 
@@ -50,17 +47,27 @@ export class LanguageServer {
     return this.process.gone;
   }
 
+  /** Milliseconds in which it must have answered. */
+  get limit(): number {
+    return 1000 * this.spec.timeout;
+  }
+
   /** @throws Error with the server's own words; ServerGone */
   async request<T>(method: string, params: unknown, signal: AbortSignal): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.process.request<T>(method, params, requestLimit, signal);
+        return await this.process.request<T>(method, params, this.limit, signal);
       } catch (error) {
         const again = error instanceof ResponseError && askAgain.has(error.code);
         if (!again || attempt === 5 || signal.aborted) throw error;
         await Bun.sleep(100 * attempt);
       }
     }
+  }
+
+  /** Waits for something that will not come from a dead server. @throws ServerGone */
+  whileAlive<T>(expected: Promise<T>): Promise<T> {
+    return Promise.race([expected, this.process.ended]);
   }
 
   /** Waits until it has done what its answers depend on, such as an index, and says so if that takes too long. */
@@ -93,7 +100,7 @@ export class LanguageServer {
         initializationOptions: this.spec.options,
         capabilities: abilities,
       },
-      startLimit,
+      this.limit,
     );
     this.capabilities = capabilities;
     this.progress.begin();

@@ -13,11 +13,15 @@ export interface ServerSpec {
   options?: unknown;
   /** What `workspace/configuration` is answered with, by section. */
   settings?: Record<string, unknown>;
+  /** Seconds in which it must have answered. */
+  timeout: number;
   /** How to get it. */
   install: string;
 }
 
-type Table = Record<string, Omit<ServerSpec, "name"> | null>;
+type Table = Record<string, Partial<Omit<ServerSpec, "name">> | null>;
+
+const defaults = { command: [], languages: {}, roots: [], timeout: 60, install: "" };
 
 const shipped = join(import.meta.dir, "../../lsp.json");
 
@@ -27,7 +31,7 @@ export function loadServers(): ServerSpec[] {
   const base = readTable(shipped);
   return [...Object.keys(own), ...Object.keys(base).filter((name) => !(name in own))].flatMap((name) => {
     if (own[name] === null) return [];
-    return [check({ languages: {}, roots: [], install: "", command: [], ...base[name], ...own[name], name })];
+    return [check({ ...defaults, ...base[name], ...own[name], name })];
   });
 }
 
@@ -52,6 +56,7 @@ function check(spec: ServerSpec): ServerSpec {
   if (!isList(spec.roots)) throw wrong("roots must be a list of file names");
   if (typeof spec.languages !== "object" || !Object.values(spec.languages ?? {}).every(isText))
     throw wrong('languages must be an object like {".go": "go"}');
+  if (!(spec.timeout > 0)) throw wrong("timeout must be a number of seconds");
   return fill(spec) as ServerSpec;
 }
 
