@@ -3,7 +3,8 @@
 import { readFileSync, statSync } from "node:fs";
 import { print, readArgs } from "ollie:tool";
 import { absolute, show } from "./lib/paths.ts";
-import { matcher } from "./lib/pattern.ts";
+import { matcher as nameMatcher } from "./lib/pattern.ts";
+import { LineMatcher } from "./lib/regexp.ts";
 import { walk } from "./lib/walk.ts";
 
 /** Matching lines that are shown. */
@@ -24,7 +25,7 @@ const args = await readArgs<{
 }>();
 const root = absolute(args.path ?? ".");
 const context = Math.min(args.context ?? 0, 20);
-const pattern = compile(args.pattern, args.ignoreCase ?? false);
+const matcher = new LineMatcher(args.pattern, args.ignoreCase ?? false);
 const stat = statSync(root, { throwIfNoEntry: false });
 if (!stat) throw new Error(`${show(root)} does not exist`);
 
@@ -34,7 +35,7 @@ let skipped = 0;
 let full = false;
 let cut = false;
 if (stat.isDirectory()) {
-  const wanted = args.glob ? matcher(args.glob, root) : () => true;
+  const wanted = args.glob ? nameMatcher(args.glob, root) : () => true;
   const files = walk(root);
   let step = files.next();
   for (; !step.done && !full; step = files.next()) if (wanted(step.value)) search(step.value);
@@ -46,22 +47,14 @@ if (matches === 0) print(`Nothing matches ${args.pattern} in ${show(root)}`);
 if (full)
   print(`[stopped after ${matches} matching lines; a narrower pattern, path or glob shows the others]`);
 if (skipped > 0) print(`[${skipped} files of more than 64 MiB were not searched]`);
+if (matcher.cut)
+  print("[very long lines were searched in parts; a match that spans many characters may be missing]");
 if (cut) print("[the folder is too large to look at all of it; name a smaller path]");
-
-function compile(source: string, ignoreCase: boolean): RegExp {
-  // As grep -P and others write it; JavaScript has it as a flag only.
-  const bare = source.replace(/^\(\?i\)/, "");
-  try {
-    return new RegExp(bare, ignoreCase || bare !== source ? "i" : "");
-  } catch (error) {
-    throw new Error(`"pattern" is no regular expression: ${(error as Error).message}`);
-  }
-}
 
 function search(file: string): void {
   const lines = linesOf(file);
   const hits = new Set<number>();
-  for (let i = 0; i < lines.length; i++) if (pattern.test(lines[i]!)) hits.add(i);
+  for (let i = 0; i < lines.length; i++) if (matcher.find(lines[i]!) !== undefined) hits.add(i);
   if (hits.size === 0) return;
   emit(show(file));
   let last = -1;
@@ -98,7 +91,7 @@ function linesOf(file: string): string[] {
 
 function clip(line: string): string {
   if (line.length <= lineLimit) return line;
-  const at = Math.max(0, (pattern.exec(line)?.index ?? 0) - lineLimit / 3);
+  const at = Math.max(0, (matcher.find(line) ?? 0) - lineLimit / 3);
   const part = line.slice(at, at + lineLimit);
   return `${at > 0 ? "…" : ""}${part.toWellFormed()}${at + lineLimit < line.length ? "…" : ""} [column ${at + 1} of ${line.length}]`;
 }

@@ -118,6 +118,22 @@ describe("file_grep", () => {
     expect(wide).not.toContain("left out");
   });
 
+  test("does not get lost in a pattern that can match in too many ways", async () => {
+    shop.write("prose.txt", `${"a".repeat(200)}!\nneedle\n`);
+    const refusal = await shop.no("file_grep", { pattern: "(a|aa)+$", path: "prose.txt" });
+    expect(refusal).toContain('"pattern" takes too long');
+  });
+
+  test("searches very long lines in parts, without finding what only their borders make of it", async () => {
+    const find = (pattern: string) => shop.ok("file_grep", { pattern, path: "one-line.json" });
+    shop.write("one-line.json", `${"word ".repeat(100_000)}key = value;${" word".repeat(100_000)}`);
+    expect(await find("key *= *\\w+;")).toContain("key = value;");
+    expect(await find("key *= *\\w+;")).toContain("[very long lines were searched in parts;");
+    expect(await find("^ +")).toStartWith("Nothing matches");
+    expect(await find("wo+$")).toStartWith("Nothing matches");
+    expect(await find("value")).not.toContain("in parts");
+  });
+
   test("passes over binaries and says that nothing matches, or that the pattern is none", async () => {
     shop.write("bin", "\0needle\0");
     expect(await shop.ok("file_grep", { pattern: "needle", path: "bin" })).toBe(

@@ -1,6 +1,6 @@
 /** Reading some lines of a file in one pass, in memory that depends on what is shown and not on the file. */
 import { createHash } from "node:crypto";
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, openSync, readSync } from "node:fs";
 import { copyLimit } from "./ledger.ts";
 
 export interface Window {
@@ -32,7 +32,8 @@ export interface Page {
 
 /** @param whole read on to the end of the file, to be able to say its length and hash */
 export function readPage(path: string, window: Window, whole: boolean): Page {
-  const fd = openSync(path, "r");
+  // Should a link or pipe have taken the file's place since its path was resolved, it is neither followed nor waited for.
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     return new Pager(window).read(fd, whole);
   } finally {

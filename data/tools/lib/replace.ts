@@ -82,7 +82,9 @@ class Replacement {
   ) {
     this.stat = statFile(path);
     if (this.stat && (this.stat.mode & 0o222) === 0) throw new Error(`${show(path)} is read-only`);
-    this.before = this.stat && readFileSync(path);
+    // As in `readPage`: the path has been resolved.
+    const flag = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    this.before = this.stat && readFileSync(path, { flag });
   }
 
   /** Takes the lock. */
