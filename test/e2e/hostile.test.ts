@@ -1,8 +1,11 @@
 /** What lies in a working folder, or is set in an environment, to get code into ollie's own programs. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { dist, type Outcome, startServer, type TestServer, until } from "./harness.ts";
+
+// The build may be a part of the first one.
+setDefaultTimeout(60_000);
 
 let server: TestServer;
 let folder: string;

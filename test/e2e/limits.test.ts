@@ -1,8 +1,11 @@
 /** Calls that take more than their share, and what others of the same user can see of a server. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { until } from "./harness.ts";
 import { canBeOrdinary, OrdinaryServer } from "./ordinary.ts";
+
+// The build may be a part of the first one.
+setDefaultTimeout(60_000);
 
 const key = "sk-proj-nobody-else-reads-this-0123456789";
 let server: OrdinaryServer;
@@ -79,7 +82,7 @@ describe.skipIf(!canBeOrdinary).each([
     expect(peak).toBeLessThan(400);
     const kept = /(\/\S+\/output\/\S+\.txt\S*?)[\s\])]/.exec(reply)![1]!;
     expect(statSync(kept).size).toBeLessThanOrEqual(10 * 1024 * 1024);
-  }, 60_000);
+  });
 
   test("that crashes leaves no core file", async () => {
     await start(args);

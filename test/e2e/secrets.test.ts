@@ -1,8 +1,11 @@
 /** Keys of the server and secrets of a session, looked for wherever somebody could read them. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Home, startServer, succeeded, type TestServer, until } from "./harness.ts";
+
+// The build may be a part of the first one.
+setDefaultTimeout(60_000);
 
 /** Handed over in the environment, in the env file, and in the environment of a session. */
 const fromEnvironment = "sk-proj-env+Aa0/Bb1=Cc2-0123456789";
