@@ -476,6 +476,22 @@ describe("the address", () => {
     next.close();
   });
 
+  test("is elsewhere, and as private, where the owner's own leaves no room for it", async () => {
+    const { ToolListeners } = await import("../../src/namespace/tool-listeners.ts");
+    const far = new ToolListeners(
+      `${served.dir}/${"s".repeat(106 - served.dir.length)}`,
+      () => served.server,
+    );
+    const address = far.unix(served.agent);
+    const folder = dirname(address.slice("unix!".length));
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    const client = await dial(address);
+    expect(await names("session", client)).toEqual(["a", "idx", "new"]);
+    client.close();
+    far.close();
+    expect(existsSync(folder)).toBe(false);
+  });
+
   test("over the loopback opens with the token of that agent alone", async () => {
     const other = await served.session.createAgent(new Map([["name", "other"]]));
     const { addr, token } = served.tools.tcp(served.agent);
