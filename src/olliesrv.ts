@@ -3,9 +3,6 @@
  * The server's program, which is also what runs TypeScript tools, `olliesrv ollie-run FILE`, and what supervises a job, `olliesrv
  * job-supervisor`.
  */
-import { runProgram } from "./cli/program.ts";
-import { olliesrv } from "./cli/server/program.ts";
-
 const argv = process.argv.slice(2);
 if (argv[0] === "ollie-run" && argv.length === 2) {
   const { runToolFile } = await import("./tools/runner.ts");
@@ -15,4 +12,9 @@ if (argv[0] === "ollie-run" && argv.length === 2) {
   const { supervise } = await import("./exec/job/supervisor.ts");
   await supervise();
   process.exit(0);
-} else process.exit(await runProgram(olliesrv, argv));
+} else {
+  // Not loaded by the tools above, of which there are many.
+  const { runProgram } = await import("./cli/program.ts");
+  const { olliesrv } = await import("./cli/server/program.ts");
+  process.exit(await runProgram(olliesrv, argv));
+}
