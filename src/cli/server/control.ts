@@ -81,7 +81,10 @@ function jobsThatGoOn(state: string): string {
   if (jobs.length === 0) return "";
   const named = jobs
     .slice(0, fewJobs)
-    .map(({ session, id, record }) => `session/${session}/job/${id} (${record.tool}: ${oneLine(record.command)})`);
+    .map(
+      ({ session, id, record }) =>
+        `session/${session}/job/${id} (${record.tool}: ${oneLine(record.command)})`,
+    );
   const rest = jobs.length > fewJobs ? [`and ${jobs.length - fewJobs} more`] : [];
   return `${jobs.length} ${jobs.length === 1 ? "job goes" : "jobs go"} on: ${[...named, ...rest].join(", ")}\n`;
 }
