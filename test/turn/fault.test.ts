@@ -41,7 +41,8 @@ describe("a config that disappears", () => {
     const agent = await open(answers([call("1", "vanish"), finish]));
     world.tool("vanish", `touch "$OLLIE_CWD/ran"; sleep 0.2; echo done`);
     await agent.submit("go");
-    await until(agent, (state) => state === "calling: vanish");
+    // By now it is known which sandbox the config wants.
+    while (!existsSync(join(world.cwd, "ran"))) await Bun.sleep(5);
     world.config = noConfig;
     await idle(agent);
     expect(world.requests).toHaveLength(1);
