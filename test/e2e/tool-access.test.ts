@@ -21,7 +21,7 @@ beforeAll(async () => {
   const narrow = { description: "Few tools", autoLoad: ["shell"], allowTools: ["shell", "file_read"] };
   writeFileSync(join(world.home.config, "agents/narrow.json"), JSON.stringify(narrow));
   mkdirSync(join(world.home.work, "inner"), { recursive: true });
-});
+}, 120_000);
 afterAll(() => world.stop());
 
 /** Runs a shell script as a tool of the agent; returns what it printed. */
