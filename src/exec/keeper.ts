@@ -48,6 +48,7 @@ while [ "$calm" -lt 2 ] && [ "$round" -lt 20 ]; do
 done 2>/dev/null`;
 
 let holding = false;
+let current: Bun.Subprocess | undefined;
 
 /** Starts the keeper unless one runs. Called before every program's start. */
 export function ensureKeeper(): void {
@@ -66,6 +67,7 @@ export function ensureKeeper(): void {
       },
     );
     holding = true;
+    current = keeper;
     keeper.unref();
     keeper.exited.then(() => {
       holding = false;
@@ -74,4 +76,9 @@ export function ensureKeeper(): void {
   } finally {
     closeSync(read);
   }
+}
+
+/** This process ends and has nothing left running: spares the keeper the search for it. */
+export function dismissKeeper(): void {
+  current?.kill("SIGKILL");
 }

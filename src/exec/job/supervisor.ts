@@ -2,7 +2,7 @@
  * The supervisor of one job: a process of its own, which outlives the server that started it. It is the parent of the job's program,
  * takes its output, and leaves behind how it ended.
  *
- * It is this same program and not a shell script, though a shell would need 1 MB and this needs 6 (what it shares with the server and
+ * It is this same program and not a shell script, though a shell would need 1 MB and this needs 5 (what it shares with the server and
  * other supervisors not counted). A shell cannot tell `exit 143` from SIGTERM, has no way to keep the newest part of an output that does
  * not lose bytes with some host's `head`, cannot go on when a disk was full for a while, and cannot find what a program has left behind
  * in other sessions and process groups. To the programs it starts it is what the server is to those of calls: they carry its mark, so its
@@ -12,6 +12,7 @@ import { closeSync, writeSync } from "node:fs";
 import type { ReadableStreamDefaultReader } from "node:stream/web";
 import { type Fault, toFault } from "../../fault.ts";
 import { end, type Member } from "../family.ts";
+import { dismissKeeper } from "../keeper.ts";
 import { pipe } from "../libc.ts";
 import { seal } from "../seal.ts";
 import { type Spawned, spawnProgram } from "../spawn.ts";
@@ -127,6 +128,7 @@ async function finish({ child, family, output, reader }: Started): Promise<void>
     lost: output.lost,
     leftovers: describe(ended, left),
   });
+  if (left.length === 0) dismissKeeper();
 }
 
 async function pump(reader: Started["reader"], output: JobOutputWriter): Promise<void> {
