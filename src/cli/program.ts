@@ -138,7 +138,7 @@ function endedAtWord(args: readonly string[], options: Options): readonly string
     const option = options[args[at]!.slice(2)];
     at += option?.type === "string" ? 2 : 1;
   }
-  return [...args.slice(0, at), "--", ...args.slice(at)];
+  return at > args.length ? args : [...args.slice(0, at), "--", ...args.slice(at)];
 }
 
 /** Whether one of `flags` stands among the options, that is before any `--`. */

@@ -1,5 +1,5 @@
 /** `sandbox-exec`: becomes a program that Landlock and seccomp confine; takes landrun's flags. */
-import { accessSync, constants, statSync, writeSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { systemCall } from "../../exec/libc.ts";
 import { toFault } from "../../fault.ts";
@@ -65,27 +65,26 @@ export const sandboxExec = command({
   async run({ values, words: [name, ...args] }) {
     const level = values["log-level"] ?? "error";
     if (!levels.includes(level)) throw new WrongUse(`--log-level must be one of ${levels.join(", ")}`);
-    const say = (text: string) => void writeSync(2, `sandbox-exec: ${text}\n`);
     const env = environment(values.env ?? []);
-    let wishes = wishesOf(values);
+    const wishes = wishesOf(values);
+    const program = lookUp(name!);
+    if (typeof program === "number") {
+      say(program === notFound ? `${name} is not found` : `${name} is no program that can be executed`);
+      return program;
+    }
     try {
-      const program = lookUp(name!);
-      if (typeof program === "number") {
-        say(program === notFound ? `${name} is not found` : `${name} is no program that can be executed`);
-        return program;
-      }
       if (values["add-exec"]) wishes.filesystem.rox.push(program);
-      if (values.ldd) wishes = withLibraries(wishes, program, libraryPath(env));
+      const granted = values.ldd ? withLibraries(wishes, program, libraryPath(env)) : wishes;
       const kernel = thisKernel();
-      const lacking = shortfalls(wishes, kernel);
-      if (lacking.length > 0 && !values["best-effort"]) {
-        say(`it could not be kept from this: ${lacking.join("; ")}; --best-effort goes on all the same`);
+      if (level !== "error") say(`Landlock ABI ${kernel.landlock}, seccomp ${kernel.seccomp ? "on" : "off"}`);
+      if (level === "debug") for (const line of described(granted, env)) say(line);
+      const lacking = shortfalls(granted, kernel).join("; ");
+      if (lacking && !values["best-effort"]) {
+        say(`the program could, though it should not, ${lacking}; --best-effort starts it all the same`);
         return notStarted;
       }
-      if (lacking.length > 0) say(`it can: ${lacking.join("; ")}`);
-      const steps = [...confiningSteps(wishes, kernel), run(program)];
-      if (level !== "error") say(`Landlock ABI ${kernel.landlock}, seccomp ${kernel.seccomp ? "on" : "off"}`);
-      if (level === "debug") for (const line of described(wishes, env)) say(line);
+      if (lacking) say(`the program can, though it should not, ${lacking}`);
+      const steps = [...confiningSteps(granted, kernel), executionOf(program)];
       become(steps.map(withStatus), kernel.machine, [program, ...args], env);
     } catch (error) {
       say(toFault(error).message);
@@ -94,7 +93,12 @@ export const sandboxExec = command({
   },
 });
 
-function run(program: string): Step {
+/** At once: nothing of this process is there a moment later. */
+function say(text: string): void {
+  writeSync(2, `sandbox-exec: ${text}\n`);
+}
+
+function executionOf(program: string): Step {
   return must(`run ${program}: is it granted to be executed, with its loader (--add-exec, --ldd)?`, "exec");
 }
 
@@ -155,7 +159,7 @@ function libraryPath(env: readonly string[]): string[] {
 function lookUp(name: string): string | number {
   const folders = (process.env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
   const candidates = name.includes("/") ? [name] : folders.map((folder) => join(folder, name));
-  const there = candidates.filter((path) => statSync(path, { throwIfNoEntry: false }));
+  const there = candidates.filter(existsSync);
   return there.find(canExecute) ?? (there.length > 0 ? notStarted : notFound);
 }
 
