@@ -18,3 +18,5 @@ if (argv[0] === "ollie-run" && argv.length === 2) {
   const { olliesrv } = await import("./cli/server/program.ts");
   process.exit(await runProgram(olliesrv, argv));
 }
+
+export {};
