@@ -22,10 +22,12 @@ const kinds: [Denial, RegExp][] = [
 /** What the words around a denial say was tried. */
 const writing =
   /\b(creat|writ|mkdir|touch|remove|unlink|rmdir|renam|mov|lock|truncat|chmod|chown|link|symlink|save|append|cannot (?:make|overwrite)|open(?:ing)? .*for writing|copyfile)/i;
+const reading =
+  /^(cat|ls|head|tail|less|e?grep|rg|find|wc|sort|diff|stat|file|du|tree|cd|source)\b|cannot open directory|\b(scandir|opendir|readdir|listdir)\b/i;
 const executing = /fork\/exec|\bexec|\bspawn|cannot run|bad interpreter|failed to run|could not execute/i;
 const connecting = /\b(connect|bind|listen|socket|dial)/i;
 
-export type Attempt = "write" | "execute" | "socket" | undefined;
+export type Attempt = "read" | "write" | "execute" | "socket" | undefined;
 
 export interface Finding {
   kind: Denial;
@@ -55,6 +57,7 @@ export function findDenials(output: string): Finding[] {
 function attemptOf(words: string): Attempt {
   if (connecting.test(words)) return "socket";
   if (writing.test(words)) return "write";
+  if (reading.test(words)) return "read";
   return executing.test(words) ? "execute" : undefined;
 }
 

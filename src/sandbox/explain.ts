@@ -46,7 +46,10 @@ function explainOne(finding: Finding, scene: Scene): string | undefined {
   if (network || finding.kind === "network") return network;
   for (const text of finding.paths) {
     const path = resolve(scene.cwd, text.startsWith("~/") ? scene.home + text.slice(1) : text);
-    const sentence = finding.kind === "missing" ? aboutHidden(path, scene) : aboutPath(path, finding, scene);
+    const sentence =
+      finding.kind === "missing"
+        ? aboutHidden(path, finding.attempt, scene)
+        : aboutPath(path, finding, scene);
     if (sentence) return sentence;
   }
   return finding.kind === "crossing" ? aboutCrossing(finding, scene) : undefined;
@@ -76,13 +79,14 @@ function aboutPath(named: string, { kind, attempt }: Finding, scene: Scene): str
   if (isSocket(named)) return aboutSocket(named, scene);
   const right = missingRight(place, exists, kind, attempt, policy);
   if (!right) return undefined;
-  const verb = { [R]: "read", [W]: "write", [X]: "execute" }[right]!;
+  const runs = right === R && attempt !== "read" && isProgram(place);
+  const verb = runs ? "read and execute" : { [R]: "read", [W]: "write", [X]: "execute" }[right]!;
   const blamed = `the sandbox does not let tools ${verb} ${shown}`;
   const closed = scene.places.all.some((one) => one.firm && one.without & right && within(place, one.path));
   if (closed) return `${blamed}, and no rule can: it is ollie's own`;
   const inTmp = within(real, "/tmp") && right === W;
   const instead = inTmp ? "; use $TMPDIR for temporary files" : "";
-  return `${blamed}: ${ruleFor(place, right, scene)} would allow it${instead}`;
+  return `${blamed}: ${ruleFor(place, runs ? R | X : right, scene)} would allow it${instead}`;
 }
 
 /** The right that the policy does not give and that the user has: the first that fits what was tried. */
@@ -96,12 +100,10 @@ function missingRight(
   const given = rightsAt(place, policy);
   // EPERM has many reasons that are no matter of paths.
   if (kind === "forbidden" && attempt === undefined) return undefined;
-  const wanted =
-    (kind !== "denied" && kind !== "forbidden") || !exists || attempt === "write"
-      ? [W]
-      : attempt === "execute"
-        ? [X, R]
-        : [R, W, X];
+  const write = attempt === "write" || !exists || (kind !== "denied" && kind !== "forbidden");
+  // Where nothing says what was tried, it may have been any; the kernel's own files refuse reading for reasons of their own.
+  const sure = attempt === "read" || within(place, "/proc") || within(place, "/sys");
+  const wanted = write ? [W] : attempt === "execute" ? [X, R] : sure ? [R] : [R, W, X];
   return wanted.find((right) => !(given & right) && may(place, right));
 }
 
@@ -112,17 +114,20 @@ function aboutCrossing({ paths }: Finding, { policy, cwd }: Scene): string | und
   return `the sandbox lets nothing be renamed or linked between folders with different rights, such as to or from ${printable(path)}: copy it and remove the original`;
 }
 
-/** A file that exists and that programs do not see. */
-function aboutHidden(named: string, scene: Scene): string | undefined {
+/** A file that exists, or whose folder does, and that programs do not see. */
+function aboutHidden(named: string, attempt: Attempt, scene: Scene): string | undefined {
   const { policy, replaced, places } = scene;
   const folder = replaced.find((path) => within(named, path) && named !== path);
-  const found = follow(named)?.real;
-  if (!folder || !found || rightsAt(found, policy) !== 0) return undefined;
+  const there = [named, dirname(named)].find((path) => path !== folder && follow(path));
+  const found = there && follow(there)?.real;
+  if (!folder || !there || !found || rightsAt(found, policy) !== 0) return undefined;
   if (policy.hidden.some((path) => within(found, path))) return undefined;
   if (places.all.some((place) => place.firm && within(found, place.path))) return undefined;
   if (isSocket(found)) return aboutSocket(named, scene);
   const own = folder === "/tmp" ? "tools have a /tmp of their own" : `tools do not see what is in ${folder}`;
-  return `${printable(named)} exists, but ${own}: ${ruleFor(found, R, scene)} would show it`;
+  const instead = folder === "/tmp" && attempt === "write" ? "; use $TMPDIR for temporary files" : "";
+  const right = attempt === "write" ? W : R;
+  return `${printable(there)} exists, but ${own}: ${ruleFor(found, right, scene)} would show it${instead}`;
 }
 
 function aboutSocket(path: string, { policy, home, rulesFile }: Scene): string | undefined {
@@ -151,6 +156,10 @@ function may(path: string, right: number): boolean {
   } catch {
     return false;
   }
+}
+
+function isProgram(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true && may(path, X);
 }
 
 /** The nearest folder above that exists. */

@@ -99,7 +99,7 @@ describe("the right that was missing is named", () => {
     ["cat: FILE: Permission denied", "read", "ro"],
     ["ls: cannot open directory 'CLOSED': Permission denied", "read", "ro"],
     ["Error: EACCES: permission denied, scandir 'CLOSED'", "read", "ro"],
-    ["bash: PROGRAM: Permission denied", "read", "ro"],
+    ["bash: line 1: PROGRAM: Permission denied", "read and execute", "rox"],
     ["fork/exec PROGRAM: permission denied", "execute", "rox"],
     ["Error: spawn PROGRAM EACCES", "execute", "rox"],
     ["sh: 1: cannot create READABLE: Permission denied", "write", "rw"],
@@ -123,20 +123,31 @@ describe("what the sandbox has no part in is not blamed on it", () => {
     "ERROR 1045: Access denied for user 'root'@'localhost'",
     "curl: (6) Could not resolve host: example.invalid",
     "Error: listen EACCES: permission denied 0.0.0.0:80",
+    "cat: /proc/1/environ: Permission denied",
     "mount: /mnt: Operation not permitted",
     "rm: cannot remove '/proc/1': Operation not permitted",
   ])("%s", (output) => {
     expect(said(output)).toBe("");
   });
 
-  test.skipIf(process.getuid!() === 0)("ordinary permissions", () => {
-    chmodSync(file, 0);
+  test("ordinary permissions: the same words, with and without them", () => {
+    const mine = mkdtempSync(join(tmpdir(), "ollie-mine-"));
+    // Root is stopped by no permission, and so looks as somebody else.
+    const other =
+      process.getuid!() === 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
+    const child = join(import.meta.dir, "explain.child.ts");
+    const asks = (mode: number) => {
+      chmodSync(mine, mode);
+      const output = `touch: cannot touch '${mine}/x': Permission denied`;
+      const { stdout, stderr } = Bun.spawnSync([...other, process.execPath, child, output]);
+      return `${stdout}${stderr}`.trim();
+    };
     try {
-      expect(said(put("cat: FILE: Permission denied"))).toBe("");
+      expect(asks(0o777)).toContain("the sandbox does not let tools write");
+      expect(asks(0o555)).toBe("");
     } finally {
-      chmodSync(file, 0o644);
+      rmSync(mine, { recursive: true });
     }
-    expect(said("touch: cannot touch '/etc/x': Permission denied")).toBe("");
   });
 });
 
@@ -173,7 +184,14 @@ describe("files that tools do not see", () => {
     const text = said(words(outside()), { replaced });
     expect(text).toContain(`${outside()} exists, but tools have a /tmp of their own`);
     expect(said(words(outside()))).toBe("");
-    expect(said(words(join(unseen, "nothing")))).toBe("");
+  });
+
+  test("nor their folder: that is what exists", () => {
+    const text = said(`touch: cannot touch '${unseen}/new': No such file or directory`, { replaced });
+    expect(text).toContain(
+      `${unseen} exists, but tools have a /tmp of their own: filesystem.rw: ["${unseen}"]`,
+    );
+    expect(said(`touch: cannot touch '${unseen}/no/new': No such file or directory`, { replaced })).toBe("");
   });
 
   test("ollie's own are not given away", () => {
