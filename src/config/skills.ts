@@ -44,13 +44,31 @@ function readSkill(parent: string, entry: string): Skill | undefined {
   const ownName = entry.replace(/\.md$/, "");
   const text = readOr(file);
   if (text === undefined) return undefined;
-  const body = text.replace(frontMatter, "").trim();
-  const rest = { file, body, ...(!single && { folder: join(parent, entry) }) };
+  const front = frontMatter.exec(text)?.[1] ?? "";
+  const { name, description, problem } = readFront(front);
+  return {
+    name: name ?? ownName,
+    description: description ?? (problem ? `${file}: ${problem}` : ""),
+    file,
+    body: text.replace(frontMatter, "").trim(),
+    ...(!single && { folder: join(parent, entry) }),
+  };
+}
+
+/** Many a description has a colon in it, which YAML wants in quotes: then the lines are taken as they stand. */
+function readFront(front: string): { name?: string; description?: string; problem?: string } {
+  const text = (value: unknown) =>
+    value === undefined || value === null ? undefined : oneLine(String(value));
   try {
-    const { name, description } = (parse(frontMatter.exec(text)?.[1] ?? "") ?? {}) as Record<string, unknown>;
-    return { name: String(name ?? ownName), description: oneLine(String(description ?? "")), ...rest };
+    const { name, description } = (parse(front) ?? {}) as Record<string, unknown>;
+    return { name: text(name), description: text(description) };
   } catch (error) {
-    return { name: ownName, description: `${file}: ${oneLine((error as Error).message)}`, ...rest };
+    const line = (key: string) => text(new RegExp(`^${key}:[ \\t]+(\\w.*)$`, "m").exec(front)?.[1]);
+    return {
+      name: line("name"),
+      description: line("description"),
+      problem: oneLine((error as Error).message),
+    };
   }
 }
 

@@ -17,6 +17,7 @@ put("one/windows/SKILL.md", "\uFEFF---\r\nname: crlf\r\ndescription: d\r\n---\r\
 put("one/single.md", "---\ndescription: One file\n---\ntext\n");
 put("one/plain.md", "Just text.\n");
 put("one/broken/SKILL.md", "---\nname: [\n---\ntext");
+put("one/colon/SKILL.md", "---\nname: with-colon\ndescription: Use when: asked\n---\ntext");
 put("one/README.md", "About this folder");
 put("one/empty/notes.txt", "");
 put("two/review/SKILL.md", "---\nname: review\n---\nthe other one");
@@ -25,7 +26,14 @@ const skills = listSkills([join(folder, "missing"), join(folder, "one"), join(fo
 const skill = (name: string) => skills.find((one) => one.name === name)!;
 
 test("skills are folders with a SKILL.md, and single files, by the names that they give themselves", () => {
-  expect(skills.map(({ name }) => name)).toEqual(["broken", "crlf", "plain", "review", "single"]);
+  expect(skills.map(({ name }) => name)).toEqual([
+    "broken",
+    "crlf",
+    "plain",
+    "review",
+    "single",
+    "with-colon",
+  ]);
   expect(skill("review")).toEqual({
     name: "review",
     description: "How to review",
@@ -43,6 +51,10 @@ test("the body is what stands behind the front matter", () => {
     "Just text.",
     "text",
   ]);
+});
+
+test("a colon in the description is taken as it stands", () => {
+  expect(skill("with-colon").description).toBe("Use when: asked");
 });
 
 test("a broken front matter is told in place of the description", () => {

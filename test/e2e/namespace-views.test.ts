@@ -52,7 +52,9 @@ describe("the root", () => {
       join(world.home.config, "skills/review/SKILL.md"),
       "---\nname: review\ndescription: How to review\n---\nLook.\n",
     );
-    expect(await world.read("skills")).toBe("review\tHow to review\n");
+    expect(await world.read("skills")).toMatch(
+      /^review\tHow to review\nsession-management\tHow to work .*\n$/,
+    );
   });
 
   test("says why a backend cannot be used", async () => {

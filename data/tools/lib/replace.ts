@@ -143,7 +143,9 @@ async function withPatience(path: string, lock: string): Promise<number> {
     try {
       return openSync(lock, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o666);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+      const { code, message } = error as NodeJS.ErrnoException;
+      // It is the file that cannot be written; nobody has asked for the lock.
+      if (code !== "EEXIST") throw new Error(message.replace(lock, path));
       const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
       if (age > stale) rmSync(lock, { force: true });
       else if (Date.now() > end)
