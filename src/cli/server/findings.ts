@@ -161,7 +161,7 @@ function* sandboxConfigs(config: Config): Generator<Finding> {
   }
   for (const text of mistakes) yield { about: "sandbox", status: "fail", text };
   for (const text of warnings) yield { about: "sandbox", status: "warn", text };
-  if (right.length > 0) yield { about: "sandbox", status: "ok", text: `configs: ${right.join(" ")}` };
+  if (right.length > 0) yield { about: "sandbox", status: "ok", text: right.join(" ") };
 }
 
 /** Only the default one has to answer: the others may be machines that are off today. */
