@@ -18,6 +18,7 @@ const show = command<typeof options, typeof globals>({
     return 0;
   },
 });
+const wrap = command<typeof options, typeof globals>({ ...show, ownWords: true });
 const plain = (run: () => Promise<number>) =>
   command<Options, typeof globals>({ usage: "", about: "", options: {}, words: [0, 0], run });
 
@@ -27,6 +28,7 @@ const program: Program<typeof globals> = {
   globals,
   commands: {
     show: { summary: "print what it got", load: async () => show },
+    wrap: { summary: "print what it got for another program", load: async () => wrap },
     fail: {
       summary: "fail",
       load: async () =>

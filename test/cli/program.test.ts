@@ -29,6 +29,27 @@ describe("a program", () => {
   });
 
   test.each([
+    [
+      ["wrap", "--flag", "-v", "1", "a", "--flog", "-v"],
+      ["a", "--flog", "-v"],
+    ],
+    [
+      ["wrap", "--value=1", "a", "--help", "--"],
+      ["a", "--help", "--"],
+    ],
+    [
+      ["wrap", "--flag", "--", "--flag", "b"],
+      ["--flag", "b"],
+    ],
+  ])(
+    "of a command that starts another one, %j leaves to that one what follows its name",
+    async (args, words) => {
+      expect(JSON.parse((await program(...args)).stdout).words).toEqual(words);
+    },
+  );
+
+  test.each([
+    [["wrap", "--value"], "option '-v, --value <value>' argument missing"],
     [[], "which command?"],
     [["nonsense"], "no command nonsense"],
     [["toString"], "no command toString"],

@@ -1,6 +1,7 @@
 /** What Landlock alone denies and allows, without namespaces. */
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, readFileSync, renameSync, rmdirSync, symlinkSync } from "node:fs";
+import { readElf } from "../../../src/sandbox/elf.ts";
 import { buildImage } from "../../../src/sandbox/launch/image.ts";
 import { landlockSteps } from "../../../src/sandbox/launch/landlock.ts";
 import { becomeProgram, must, reveal } from "../../../src/sandbox/launch/step.ts";
@@ -234,6 +235,31 @@ describe.each(users)("as %s", (who) => {
       maps: "no",
       "its own": "yes",
     });
+  });
+
+  test("what SECURITY.md says that it does not keep a program from", async () => {
+    const world = new World(who);
+    const loader = readElf("/bin/true")!.interpreter!;
+    const may = await world.may(
+      {
+        "ask for a file": `stat ${world.at("none/file")}`,
+        "enter a folder": `cd ${world.at("none")}`,
+        "execute what may be read": `cp /bin/true ${world.at("rw/true")}; ${world.at("rw/true")}`,
+        "run it by the loader": `${loader} ${world.at("rw/true")}`,
+      },
+      {},
+      alone,
+    );
+    expect(may).toEqual({
+      "ask for a file": "yes",
+      "enter a folder": "yes",
+      "execute what may be read": "no",
+      "run it by the loader": "yes",
+    });
+    const steps = [must("make a socket", "socket", 2, 1, 0), reveal("listen", call("listen"), 3, 1)];
+    const policy = world.policy({ connect: [1] });
+    if (landlock >= 4)
+      expect((await world.run([world.program("listen", steps)], { policy }, alone)).code).toBe(0);
   });
 
   test.each([1, 2, 3, 4, 5, 6].filter((abi) => abi <= landlock))("the rules of ABI %d", async (abi) => {

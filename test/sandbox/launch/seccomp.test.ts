@@ -1,8 +1,9 @@
 /** System calls that Landlock does not see: denied by the filter, and only where the policy says so. */
 import { describe, expect, test } from "bun:test";
+import { launchSteps } from "../../../src/sandbox/launch/compile.ts";
 import { must, reveal, type Step } from "../../../src/sandbox/launch/step.ts";
 import { EACCES, ENOSYS, EPERM } from "../../../src/sandbox/launch/syscalls.ts";
-import { call, host, inetAddress, isRoot, machine, returned, users, World } from "./helper.ts";
+import { as, call, host, inetAddress, isRoot, machine, returned, users, World } from "./helper.ts";
 
 const { seccomp, landlock } = host();
 const alone = { namespaces: false };
@@ -141,6 +142,19 @@ describe.each(users)("as %s", (who) => {
     expect(fields).toMatchObject({ CapEff: kept, CapPrm: kept, CapAmb: "0000000000000000" });
     expect(fields).toMatchObject({ NoNewPrivs: "1", Seccomp: "2" });
   });
+});
+
+test.skipIf(!isRoot)("capabilities that an ordinary user was given are gone", async () => {
+  const world = new World("ordinary user");
+  const steps = as("ordinary user", () => launchSteps(world.request(), { ...host(), ...alone }));
+  const image = world.program("launch", steps);
+  const given = ["--inh-caps=+net_bind_service", "--ambient-caps=+net_bind_service"];
+  const user = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+  const { stdout } = Bun.spawnSync(
+    ["setpriv", ...user, ...given, image, "/bin/grep", "-h", "CapEff", "/proc/self/status"],
+    { cwd: world.cwd },
+  );
+  expect(stdout.toString()).toBe("CapEff:\t0000000000000000\n");
 });
 
 test("a call with an impossible argument is not mistaken for another", async () => {
