@@ -135,7 +135,9 @@ function endedAtWord(args: readonly string[], options: Options): readonly string
   let at = 0;
   while (at < args.length && /^-./.test(args[at]!)) {
     if (args[at] === "--") return args;
-    const option = options[args[at]!.slice(2)];
+    const option = Object.entries(options).find(
+      ([key, { short }]) => args[at] === `--${key}` || (short !== undefined && args[at] === `-${short}`),
+    )?.[1];
     at += option?.type === "string" ? 2 : 1;
   }
   return at > args.length ? args : [...args.slice(0, at), "--", ...args.slice(at)];

@@ -62,7 +62,7 @@ describe("a program", () => {
   ])("%j is wrong use: status 2, one line that says why and where help is", async (args, why) => {
     const { status, stdout, stderr } = await program(...args);
     expect(stderr).toStartWith(`child: ${why}`);
-    expect(stderr).toMatch(/^.* \(see child( show)? --help\)\n$/);
+    expect(stderr).toMatch(/^.* \(see child( show| wrap)? --help\)\n$/);
     expect(stdout).toBe("");
     expect(status).toBe(2);
   });
