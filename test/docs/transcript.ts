@@ -121,6 +121,9 @@ const alike: [RegExp, string][] = [
   [/\/output\/[\w.-]+\.txt/g, "/output/ID.txt"],
   [/\b[0-9a-hj-km-np-tv-z]{14}\b/g, "ID"],
   [/\b\d+\.\d+\.\d+ \(([0-9a-f]+(-dirty)?|unknown)\)/g, "VERSION"],
+  // How many tokens a request has depends on the tools that the host has.
+  [/\bin=\d+/g, "in=N"],
+  [/\b\d+ \/ (\d+) \(\d+%\)/g, "N / $1 (P%)"],
   [/\bafter \d+\.\d s\b/g, "after N s"],
 ];
 

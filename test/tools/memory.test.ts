@@ -105,6 +105,15 @@ describe("memory_recall", () => {
     );
   });
 
+  test("takes a line that the user has added below a list for a note of its own", async () => {
+    const own = memory();
+    own.put("list.md", "- one\n  more of one\nadded by hand\n");
+    expect(await own.shop.ok("memory_recall", { query: "added" })).toContain("list.md):\nadded by hand\n[");
+    expect(await own.shop.ok("memory_recall", { query: "more" })).toContain(
+      "list.md):\n- one\n  more of one\n[",
+    );
+  });
+
   test("ranks notes with more and rarer words first", async () => {
     const found = await shop.ok("memory_recall", { query: "build the mold" });
     expect(found.indexOf("linker is mold")).toBeLessThan(found.indexOf("make check"));

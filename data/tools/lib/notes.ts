@@ -56,19 +56,22 @@ function names(folder: string): string[] {
   }
 }
 
-/** A note begins at a list item in column 0 or behind an empty line, and what is indented below an item belongs to it. */
+/** A note is a list item with what is indented below it, or a paragraph. */
 export function parse(text: string, name: string): Pick<Topic, "title" | "notes"> {
   let title = "";
   const notes: string[] = [];
-  let open = false;
+  let inParagraph = false;
   for (const line of text.split(/\r?\n/)) {
     const heading = /^#+ (.*)$/.exec(line);
-    if (heading && title === "" && notes.length === 0) title = heading[1]!.trim();
-    else if (line.trim() === "") open = false;
-    else if ((open && !/^(?:[-*] |#)/.test(line)) || (/^\s/.test(line) && notes.length > 0))
+    const starts = heading !== null || /^[-*] /.test(line);
+    if (line.trim() === "") inParagraph = false;
+    else if (heading && title === "" && notes.length === 0) title = heading[1]!.trim();
+    else if (notes.length > 0 && (/^\s/.test(line) || (inParagraph && !starts)))
       notes[notes.length - 1] += `\n${line}`;
-    else notes.push(line);
-    if (line.trim() !== "") open = heading === null;
+    else {
+      notes.push(line);
+      inParagraph = !starts;
+    }
   }
   return { title: title || name.slice(0, -suffix.length), notes };
 }
