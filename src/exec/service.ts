@@ -30,8 +30,10 @@ export interface Service {
 export interface ServiceEnd {
   /** Exit status 0. */
   ok: boolean;
-  /** How it ended, and the last that it wrote to stderr. */
+  /** How it ended, with the last that it wrote to stderr. */
   how: string;
+  code?: number;
+  said: string;
 }
 
 /** Milliseconds from TERM to KILL. */
@@ -65,10 +67,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   if (await program.isReady(options)) return program;
   const running = program.running;
   await program.end();
-  const { how } = await program.gone;
-  throw new Fault(
-    "unavailable",
-    running ? `it was not ready within ${options.patience / 1000} s (${how})` : `it ended at once: ${how}`,
+  const { how, code, said } = await program.gone;
+  throw (
+    options.launch?.failure?.({ code, stderr: said }) ??
+    new Fault(
+      "unavailable",
+      running ? `it was not ready within ${options.patience / 1000} s (${how})` : `it ended at once: ${how}`,
+    )
   );
 }
 
@@ -95,7 +100,8 @@ class Program implements Service {
       this.#ready.resolve(false);
       await end(family, grace);
       await Promise.race([drained, Bun.sleep(drain)]);
-      return { ok: child.exitCode === 0, how: this.#ending() };
+      const code = child.exitCode ?? undefined;
+      return { ok: code === 0, how: this.#ending(), code, said: this.#said };
     });
   }
 

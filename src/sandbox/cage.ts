@@ -4,6 +4,8 @@ import type { Launch } from "../exec/launch.ts";
 export interface Cage {
   /** For a result's status line: `unsandboxed`, `sandbox: partial (…)`; undefined = all that the policy says is enforced. */
   readonly notice?: string;
+  /** The same where all that it allows is the same. */
+  readonly terms: string;
   /** It lets no unix socket through: a tool finds its tree over the loopback. */
   readonly noUnixSockets?: boolean;
   /** Whether a program gets this variable of the server's environment. */

@@ -7,14 +7,18 @@ import { Fault } from "../fault.ts";
 import { attend } from "./aftermath.ts";
 import type { Cage } from "./cage.ts";
 import { GitGuard } from "./git-guard.ts";
+import type { LaunchRequest } from "./launch/compile.ts";
 import type { HostConfinement, Launcher } from "./launch/launcher.ts";
 import { replacedFolders } from "./launch/view.ts";
 import type { Policy } from "./policy.ts";
-import type { PolicyRequest, Sandboxes } from "./sandbox.ts";
+import type { Confinement, PolicyRequest, Sandboxes } from "./sandbox.ts";
+import { withoutProject } from "./unattended.ts";
 
 export interface CageRequest extends PolicyRequest {
   /** Where its programs find the tree as it is for them: a dial string. */
   address(over: "unix" | "tcp"): { addr: string };
+  /** For what runs between the calls: it writes nothing of the project and does not find the tree. */
+  service?: boolean;
 }
 
 export interface SandboxOptions {
@@ -56,17 +60,11 @@ export class Sandbox {
         `tools cannot be confined on this host (${confinement.reasons.join("; ")}); to run them without a sandbox, set general.best_effort: true in ${found.rulesFile}, or start the server with --yolo`,
       );
     }
+    if (request.service) return this.#serviceCage(request, found);
     const noUnixSockets = confinement.sockets === "seccomp" && found.policy.network.unix.length === 0;
     const way = wayTo(request.address(noUnixSockets ? "tcp" : "unix").addr);
     const policy = withOwnPrograms(way.port === undefined ? found.policy : withPort(found.policy, way.port));
-    const { cwd, tmp } = request;
-    const view = {
-      policy,
-      cwd: realpathSync(cwd),
-      privateTmp: join(tmp, "slash-tmp"),
-      runtime: this.options.runtime,
-      sockets: way.path === undefined ? [] : [way.path],
-    };
+    const view = this.#view(policy, request, way.path === undefined ? [] : [way.path]);
     const mounted = confinement.sockets === "namespace";
     const settle = attend(this.#guard, configs.ground, request, found, {
       frozen: mounted,
@@ -74,16 +72,38 @@ export class Sandbox {
     });
     let settled = false;
     return {
-      notice: confinement.state === "partial" ? "sandbox: partial" : undefined,
       noUnixSockets,
-      allows: (variable) => policy.env.some((name) => matches(name, variable)),
-      launch: ({ memory, outlives } = {}) =>
-        this.launcher.launch({ ...view, memory, parent: outlives ? undefined : process.pid }),
+      ...this.#launching(view),
       after: async (output) => {
         if (settled) return [];
         settled = true;
         return settle(output);
       },
+    };
+  }
+
+  #serviceCage(request: CageRequest, { policy, repository }: Confinement): Cage {
+    const kept = withoutProject(policy, realpathSync(request.cwd), repository);
+    return {
+      ...this.#launching(this.#view(withOwnPrograms(kept), request, [])),
+      after: async () => [],
+    };
+  }
+
+  #view(policy: Policy, { cwd, tmp }: CageRequest, sockets: string[]) {
+    const privateTmp = join(tmp, "slash-tmp");
+    return { policy, cwd: realpathSync(cwd), privateTmp, runtime: this.options.runtime, sockets };
+  }
+
+  #launching(
+    view: Omit<LaunchRequest, "memory" | "parent">,
+  ): Pick<Cage, "notice" | "terms" | "allows" | "launch"> {
+    return {
+      terms: JSON.stringify(view),
+      notice: this.launcher.confinement.state === "partial" ? "sandbox: partial" : undefined,
+      allows: (variable) => view.policy.env.some((name) => matches(name, variable)),
+      launch: ({ memory, outlives } = {}) =>
+        this.launcher.launch({ ...view, memory, parent: outlives ? undefined : process.pid }),
     };
   }
 }

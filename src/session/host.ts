@@ -1,5 +1,5 @@
 /** What an agent lends to its turns. */
-import type { Cage } from "../sandbox/cage.ts";
+import type { CageRequest } from "../sandbox/confine.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { CallContext, Tool } from "../tools/tool.ts";
 import { systemPrompt } from "../turn/context.ts";
@@ -62,23 +62,24 @@ export class Host implements TurnHost {
       toolsPath,
       memoryPath,
       skillsPath,
-      cage: async () => this.#cage(),
+      cage: async () => this.services.cageFor(this.#cageRequest()),
+      serviceCage: async () =>
+        this.services.cageFor({ ...this.#cageRequest(), service: true, listener: "nobody" }),
       services: session.services,
       jobs: session.jobs,
     };
   }
 
-  #cage(): Cage | undefined {
-    const { agent, services } = this;
-    const { session, profile } = agent;
-    return services.cageFor({
+  #cageRequest(): CageRequest {
+    const { session, profile, name } = this.agent;
+    return {
       name: session.store.json.cfg.sandbox || profile.config().sandbox,
       cwd: profile.cwd(),
       bound: profile.within(),
       tmp: session.store.tmp,
-      listener: `${session.name}/${agent.name}`,
+      listener: `${session.name}/${name}`,
       address: (over) => this.#address(over),
-    });
+    };
   }
 
   #address(over: "unix" | "tcp"): { addr: string; token?: string } {

@@ -47,9 +47,9 @@ export async function callTool(
     checkFolder(ctx.cwd);
     mkdirSync(temporaryFolder(ctx), { recursive: true, mode: 0o700 });
     cage = approval ? undefined : await ctx.cage();
-    lease = await leaseOf(tool, ctx, cage, signal);
+    lease = await leaseOf(tool, ctx, signal);
     const execution = executionOf(tool, args, ctx, callId, cage);
-    if (lease) execution.env.OLLIE_SERVICE = lease.socket;
+    if (lease) execution.env.OLLIE_SERVICE = lease.place;
     if (wishes.detach) {
       const kept = cage;
       const after = kept && (() => kept.after(""));
@@ -100,15 +100,10 @@ export async function callTool(
   }
 }
 
-async function leaseOf(
-  { service }: Tool,
-  ctx: CallContext,
-  cage: Cage | undefined,
-  signal: AbortSignal,
-): Promise<Lease | undefined> {
+async function leaseOf({ service }: Tool, ctx: CallContext, signal: AbortSignal): Promise<Lease | undefined> {
   if (!service) return undefined;
   if (!ctx.services) throw new Fault("unavailable", "it needs a service, and here none can run");
-  return ctx.services.acquire(service, ctx, cage, signal);
+  return ctx.services.acquire(service, ctx, signal);
 }
 
 /** Agents of a session share the folder, and some providers begin to count calls anew with each conversation. */

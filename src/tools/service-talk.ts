@@ -1,76 +1,97 @@
 /**
- * What a TypeScript tool and its service say to each other: a connection for each request, on it a line of JSON each way. Who hangs up
- * before the answer has given the request up.
+ * What a TypeScript tool and its service say to each other, as files of a folder that both may write: `N.request` and `N.answer`, each
+ * renamed into place. Sockets will not do: there are sandboxes that let none through but TCP.
+ *
+ * The server takes the files of a call away when the call has ended, and the folder when the service has. So a request that is gone has
+ * been given up, and a request that is gone without an answer will not get one.
  */
-import { once } from "node:events";
-import { connect, createServer, type Socket } from "node:net";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 
 type Answer = { result?: unknown } | { error: string };
 
-/** @throws Error with the service's words, or that says why there are none */
-export async function askService(socket: string, request: unknown): Promise<unknown> {
-  const connection = connect(socket);
-  let line: string;
-  try {
-    await once(connection, "connect");
-    connection.write(`${JSON.stringify(request)}\n`);
-    line = await firstLine(connection);
-  } catch (error) {
-    throw new Error(`the tool's service does not answer (${(error as Error).message})`, { cause: error });
-  } finally {
-    connection.destroy();
+const asked = ".request";
+const answered = ".answer";
+/** Milliseconds between two looks for an answer: the first, and the longest. */
+const firstPause = 2;
+const longestPause = 20;
+/** Milliseconds between two looks at whether requests are still there. */
+const pause = 200;
+
+/**
+ * @param place the call's own, `OLLIE_SERVICE`: the path of its files without what they end in
+ * @throws Error with the service's words, or that says why there are none
+ */
+export async function askService(place: string, request: unknown): Promise<unknown> {
+  put(place + asked, request);
+  for (let next = firstPause; ; next = Math.min(2 * next, longestPause)) {
+    // In this order: the answer may come in between.
+    const lost = !existsSync(place + asked);
+    if (existsSync(place + answered)) break;
+    if (lost) throw new Error("the tool's service has ended without an answer");
+    await Bun.sleep(next);
   }
-  const answer = JSON.parse(line) as Answer;
+  const answer = JSON.parse(readFileSync(place + answered, "utf8")) as Answer;
   if ("error" in answer) throw new Error(answer.error);
   return answer.result;
 }
 
 /**
- * Listens, says on stdout that it does, and answers until the process is ended. What `answer` throws is told to who asked.
+ * Says on stdout that it is ready, and answers until the process is ended. What `answer` throws is told to who asked.
+ * @param folder `OLLIE_SERVICE` of a service
  * @param answer its signal is aborted when the request has been given up
  */
 export async function serveRequests(
-  socket: string,
+  folder: string,
   answer: (request: unknown, signal: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
-  const server = createServer(async (connection) => {
-    const gone = new AbortController();
-    connection.on("close", () => gone.abort());
-    connection.on("error", () => gone.abort());
-    try {
-      const request = JSON.parse(await firstLine(connection));
-      // Nothing more is expected, but an end that nobody reads is not noticed.
-      connection.resume();
-      const said: Answer = await answer(request, gone.signal).then(
-        (result) => ({ result }),
-        (error) => ({ error: error instanceof Error ? error.message : String(error) }),
-      );
-      connection.end(`${JSON.stringify(said)}\n`);
-    } catch {
-      connection.destroy(); // it went away, or is none of ours
+  const taken = new Map<string, AbortController>();
+  const look = () => {
+    const there = new Set(readdirSync(folder).filter((name) => name.endsWith(asked)));
+    for (const [name, gone] of taken) {
+      if (there.has(name)) continue;
+      gone.abort();
+      taken.delete(name);
     }
-  });
-  server.listen(socket);
-  await once(server, "listening");
+    for (const name of there) {
+      if (taken.has(name)) continue;
+      const gone = new AbortController();
+      taken.set(name, gone);
+      void respond(join(folder, name), gone.signal, answer);
+    }
+  };
+  watch(folder, look);
+  // A system may have run out of watches, or lose an event.
+  setInterval(look, pause);
+  look();
   process.stdout.write("ready\n");
 }
 
-/** @throws Error if the connection ends before the line does */
-async function firstLine(connection: Socket): Promise<string> {
-  const chunks: Buffer[] = [];
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const take = (chunk: Buffer) => {
-    chunks.push(chunk);
-    if (chunk.includes(10)) resolve();
-  };
-  connection.on("data", take);
-  connection.on("error", reject);
-  connection.on("close", () => reject(new Error("it has ended")));
+async function respond(
+  path: string,
+  signal: AbortSignal,
+  answer: (request: unknown, signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
   try {
-    await promise;
-  } finally {
-    connection.off("data", take);
+    const request = JSON.parse(readFileSync(path, "utf8"));
+    const said: Answer = await answer(request, signal).then(
+      (result) => ({ result }),
+      (error) => ({ error: error instanceof Error ? error.message : String(error) }),
+    );
+    if (!signal.aborted) put(join(path, "..", basename(path, asked) + answered), said);
+  } catch (error) {
+    if (!signal.aborted) console.error(`a request could not be answered: ${(error as Error).message}`);
+    rmSync(path, { force: true });
   }
-  const text = Buffer.concat(chunks).toString("utf8");
-  return text.slice(0, text.indexOf("\n"));
+}
+
+function put(path: string, value: unknown): void {
+  const scratch = `${path}.new`;
+  try {
+    writeFileSync(scratch, JSON.stringify(value), { mode: 0o600 });
+    renameSync(scratch, path);
+  } catch (error) {
+    rmSync(scratch, { force: true });
+    throw error;
+  }
 }

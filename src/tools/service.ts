@@ -3,9 +3,9 @@
  * A call's own processes all end with it; what is to outlive it is started here, confined as the call is.
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type Service, type ServiceEnd, startService } from "../exec/service.ts";
+import { type Service, type ServiceEnd, type ServiceOptions, startService } from "../exec/service.ts";
 import { Fault, toFault } from "../fault.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import { sessionEnvironment, temporaryFolder } from "./environment.ts";
@@ -15,13 +15,15 @@ import type { CallContext, ToolService } from "./tool.ts";
 
 /** Milliseconds in which a service must have said that it is ready. */
 const patience = 20_000;
+/** What files of a call end in; see service-talk.ts. */
+const endings = [".request", ".request.new", ".answer", ".answer.new"];
 /** setTimeout takes 31 bits and fires at once beyond. */
 const longestTimer = 2 ** 31 - 1;
 
 /** A call's use of a service, which is not idle until the call has released it. */
 export interface Lease {
-  /** Path of the unix socket at which it listens. */
-  readonly socket: string;
+  /** Where the call's request and its answer are: paths that begin like this. */
+  readonly place: string;
   /** What the call's result is to say of it. */
   readonly note?: string;
   release(): void;
@@ -37,21 +39,24 @@ export class ServicePool {
    * @param signal aborted: resolves at once, for a call that will not run
    * @throws Fault that says why it could not be started
    */
-  async acquire(
-    service: ToolService,
-    ctx: CallContext,
-    cage: Cage | undefined,
-    signal: AbortSignal,
-  ): Promise<Lease> {
+  async acquire(service: ToolService, ctx: CallContext, signal: AbortSignal): Promise<Lease> {
     try {
+      const cage = await ctx.serviceCage();
       const env = sessionEnvironment(ctx, cage);
-      const run = this.#find(service, ctx, env) ?? this.#start(service, ctx, env, cage);
-      const release = run.enter();
+      const terms = termsOf(service, env, cage);
+      const start = () => this.#start(service, ctx, terms, { env, launch: launchOf(ctx, cage) });
+      const run = this.#find(service, ctx, terms) ?? start();
+      const leave = run.enter();
       await Promise.race([run.started, aborted(signal)]).catch((error) => {
-        release();
+        leave();
         throw error;
       });
-      return { socket: run.socket, note: run.takeNote(), release };
+      const place = run.newPlace();
+      const release = () => {
+        for (const ending of endings) rmSync(place + ending, { force: true });
+        leave();
+      };
+      return { place, note: run.takeNote(), release };
     } catch (error) {
       const { kind, message } = toFault(error);
       const name = basename(service.path);
@@ -68,31 +73,37 @@ export class ServicePool {
   }
 
   /** One that can be used as it is. */
-  #find(service: ToolService, ctx: CallContext, env: Record<string, string>): Run | undefined {
+  #find(service: ToolService, ctx: CallContext, terms: string): Run | undefined {
     const run = this.#runs.get(placeOf(service, ctx));
-    return run?.usable && run.terms === termsOf(service, env) ? run : undefined;
+    return run?.usable && run.terms === terms ? run : undefined;
   }
 
-  #start(service: ToolService, ctx: CallContext, env: Record<string, string>, cage: Cage | undefined): Run {
+  #start(
+    service: ToolService,
+    ctx: CallContext,
+    terms: string,
+    { env, launch }: Pick<ServiceOptions, "env" | "launch">,
+  ): Run {
     if (this.#closed) throw new Fault("missing", `session ${ctx.session} is ending`);
     const place = placeOf(service, ctx);
     const before = this.#runs.get(place);
     before?.retire();
-    const socket = join(temporaryFolder(ctx), `.service-${randomBytes(4).toString("hex")}`);
+    const folder = join(temporaryFolder(ctx), `.service-${randomBytes(4).toString("hex")}`);
+    mkdirSync(folder, { mode: 0o700 });
     const givenUp = new AbortController();
     const starting = startService({
       argv: programOf(service.path),
       cwd: ctx.cwd,
-      env: { ...env, OLLIE_SERVICE: socket },
-      launch: launchOf(ctx, cage),
+      env: { ...env, OLLIE_SERVICE: folder },
+      launch,
       patience,
       signal: givenUp.signal,
     });
     const died = before?.died;
     const note = died && `${basename(service.path)} had ended (${died.how}) and was started again`;
     const run = new Run({
-      terms: termsOf(service, env),
-      socket,
+      terms,
+      folder,
       starting,
       givenUp,
       idle: idleOf(service, ctx),
@@ -110,7 +121,8 @@ export class ServicePool {
 interface Start {
   /** What it was started with: a call with other terms needs another one. */
   terms: string;
-  socket: string;
+  /** For requests and answers. */
+  folder: string;
   starting: Promise<Service>;
   givenUp: AbortController;
   /** Milliseconds. */
@@ -125,6 +137,7 @@ class Run {
   onGone?: () => void;
   #note: string | undefined;
   #uses = 0;
+  #calls = 0;
   #ended = false;
   #retired = false;
   #timer?: NodeJS.Timeout;
@@ -145,8 +158,8 @@ class Run {
     return this.start.terms;
   }
 
-  get socket(): string {
-    return this.start.socket;
+  newPlace(): string {
+    return join(this.start.folder, String(++this.#calls));
   }
 
   /** Resolves when it is ready. */
@@ -154,9 +167,9 @@ class Run {
     return this.start.starting;
   }
 
-  /** Its socket may have been swept away with other temporary files. */
+  /** Its folder may have been swept away with other temporary files. */
   get usable(): boolean {
-    return !this.#ended && (this.#timer === undefined || existsSync(this.socket));
+    return !this.#ended && existsSync(this.start.folder);
   }
 
   takeNote(): string | undefined {
@@ -200,7 +213,7 @@ class Run {
     if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#timer);
-    rmSync(this.socket, { force: true });
+    rmSync(this.start.folder, { recursive: true, force: true });
     this.onGone?.();
   }
 }
@@ -209,10 +222,10 @@ function placeOf(service: ToolService, ctx: CallContext): string {
   return JSON.stringify([service.path, ctx.cwd]);
 }
 
-/** A program that was replaced counts as another one. */
-function termsOf(service: ToolService, env: Record<string, string>): string {
+/** Differs where a service has to be another one. A program that was replaced counts as another one. */
+function termsOf(service: ToolService, env: Record<string, string>, cage: Cage | undefined): string {
   const stat = statSync(service.path, { throwIfNoEntry: false });
-  return JSON.stringify([stat?.ino, stat?.mtimeMs, env]);
+  return JSON.stringify([stat?.ino, stat?.mtimeMs, env, cage?.terms]);
 }
 
 /** Milliseconds. */

@@ -80,6 +80,8 @@ export interface CallContext {
   skillsPath: string;
   /** What confines its programs. Rejects with a Fault where that is not possible here and nobody has said to do without. */
   cage(): Promise<Cage | undefined>;
+  /** The same for services: what runs between the calls, when nobody looks, may not write to the project. */
+  serviceCage(): Promise<Cage | undefined>;
   /** Of this one call; without it one that needs it does not run. */
   approval?: Approval;
   jobs?: JobStarter;

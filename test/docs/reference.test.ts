@@ -52,6 +52,7 @@ describe("doc/WRITING_TOOLS.md", () => {
       sudo: true,
       timeout: true,
       remote: true,
+      service: true,
       variants: true,
     };
     expect(firstColumn(section(tools, "The sidecar"))).toEqual(Object.keys(keys).sort());
@@ -100,6 +101,7 @@ describe("doc/WRITING_TOOLS.md", () => {
       memoryPath: "/memory",
       skillsPath: "/skills",
       cage: async () => undefined,
+      serviceCage: async () => undefined,
     };
     const environment = callEnvironment(plainTool(), { path: "x" }, context, "id");
     const names = [...Object.keys(environment), ...Object.keys(unattended), "OLLIE_EXEC"];

@@ -70,6 +70,7 @@ export class Workshop {
       tmp: join(this.dir, "tmp"),
       address: () => ({ addr: "" }),
       cage: async () => undefined,
+      serviceCage: async () => undefined,
       toolsPath,
       memoryPath: join(this.dir, "memory"),
       skillsPath: join(this.dir, "skills"),

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { plainLaunch } from "../../src/exec/launch.ts";
 import { callTool } from "../../src/tools/dispatch.ts";
 import { prepare } from "../../src/tools/prepare.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
@@ -10,9 +11,9 @@ import { folder, Workshop, writeTool } from "./helper.ts";
 
 /** Answers with its pid and what it was asked; some requests mean more. */
 const service = `#!/usr/bin/env ollie-run
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { service } from "ollie:tool";
-await service.serve(async (request: { do?: string; file?: string }) => {
+await service.serve(async (request: { do?: string; file?: string; text?: string }, signal) => {
   if (request.do === "die") process.kill(process.pid, "SIGKILL");
   if (request.do === "leave") process.exit(0);
   if (request.do === "throw") throw new Error("not like this");
@@ -22,6 +23,12 @@ await service.serve(async (request: { do?: string; file?: string }) => {
     return Number((await child.stdout.getReader().read()).value!.toString().split(",").map((c) => String.fromCharCode(Number(c))).join(""));
   }
   if (request.do === "env") return process.env;
+  if (request.do === "echo") return void writeFileSync(request.file!, request.text!);
+  if (request.do === "wait") {
+    writeFileSync(request.file!, "waits");
+    signal.addEventListener("abort", () => writeFileSync(request.file!, "given up"));
+    await new Promise(() => {});
+  }
   return process.pid;
 });
 `;
@@ -86,10 +93,55 @@ describe("a service", () => {
     expect(await session().no("t", { do: "throw" })).toStartWith("[stderr]\nnot like this\n");
   });
 
-  test("may have a socket whose path is longer than a socket's path can be", async () => {
+  test("may be asked and may answer at length", async () => {
     const shop = session();
-    shop.ctx.tmp = join(shop.dir, "long".repeat(40));
-    expect(runs(await pidOf(shop))).toBe(true);
+    const text = "é😀".repeat(200_000);
+    const file = shop.write("out", "");
+    expect(await shop.ok("t", { do: "echo", text, file })).toBe("undefined");
+    expect(readFileSync(file, "utf8")).toBe(text);
+  });
+
+  test("may be used by a program in any language", async () => {
+    const dir = tools();
+    const script = `#!/bin/sh
+printf '{"do":"throw"}' >"$OLLIE_SERVICE.request.new"
+mv "$OLLIE_SERVICE.request.new" "$OLLIE_SERVICE.request"
+until [ -e "$OLLIE_SERVICE.answer" ]; do sleep 0.02; done
+cat "$OLLIE_SERVICE.answer"
+`;
+    writeTool(dir, "t", script, { service: { cmd: "keeper.ts" } });
+    expect(await session(dir).ok("t", {})).toBe('{"error":"not like this"}');
+  });
+
+  test("learns that a request was given up, and nothing of it stays", async () => {
+    const shop = session();
+    const stop = new AbortController();
+    const file = join(shop.dir, "state");
+    const args = JSON.stringify({ do: "wait", file });
+    const call = prepare({ id: "c", name: "t", args }, createRegistry(shop.ctx.toolsPath).list());
+    const outcome = callTool(call, shop.ctx, "c", stop.signal);
+    await until("it waits", () => existsSync(file));
+    stop.abort();
+    expect((await outcome).how).toBe("cancelled");
+    await until("it knows", () => readFileSync(file, "utf8") === "given up");
+    const [folder] = readdirSync(join(shop.ctx.tmp, "tmp"));
+    expect(readdirSync(join(shop.ctx.tmp, "tmp", folder!))).toEqual([]);
+  });
+
+  test("is another one when what confines it has changed", async () => {
+    const shop = session();
+    const cage = (name: string) => async () => ({
+      terms: name,
+      allows: () => false,
+      launch: () => plainLaunch(),
+      after: async () => [],
+    });
+    shop.ctx.serviceCage = cage("one");
+    const pid = await pidOf(shop);
+    expect(await pidOf(shop)).toBe(pid);
+    shop.ctx.serviceCage = cage("two");
+    expect(await pidOf(shop)).not.toBe(pid);
+    await until("the first one is gone", () => !runs(pid));
   });
 
   test("is another one when the session's environment or its program has changed", async () => {
@@ -137,7 +189,7 @@ describe("the end of a service", () => {
   test("by a crash fails the call it was serving; the next one has a new one and says so", async () => {
     const shop = session();
     const pid = await pidOf(shop);
-    expect(await shop.no("t", { do: "die" })).toContain("the tool's service does not answer");
+    expect(await shop.no("t", { do: "die" })).toContain("the tool's service has ended without an answer");
     await until("it is gone", () => !runs(pid));
     expect((await shop.call("t", {})).text).toMatch(
       /^\d+\n\[keeper\.ts had ended \(killed by SIGKILL\) and was started again\]\n\[unsandboxed\]$/,
@@ -188,7 +240,7 @@ describe("the end of a service", () => {
     await until("nothing of it runs", () => !pids.some(runs));
   });
 
-  test("is noticed where only its socket is gone", async () => {
+  test("is noticed where only its folder is gone", async () => {
     const shop = session();
     const pid = await pidOf(shop);
     rmSync(join(shop.ctx.tmp, "tmp"), { recursive: true });
