@@ -58,6 +58,8 @@ const argument = (index: number, value: number, mask?: number): Condition => ({
   is: "equal",
   value,
 });
+/** Anything but 0. */
+const other = (index: number, high = false): Condition => ({ argument: index, high, is: "other", value: 0 });
 const flag = (index: number, value: number): Condition => ({ argument: index, is: "set", value });
 const deny = (errno: number, call: SyscallName, ...when: Condition[]): Rule => ({ call, errno, when });
 const allow = (call: SyscallName, ...when: Condition[]): Rule => ({ call, errno: 0, when });
@@ -66,8 +68,10 @@ const allow = (call: SyscallName, ...when: Condition[]): Rule => ({ call, errno:
 function rulesOf({ network, unix }: Filter): Rule[] {
   const rules = [
     deny(EPERM, "setrlimit", argument(0, RLIMIT_LOCKS)),
-    deny(EPERM, "prlimit64", argument(1, RLIMIT_LOCKS), { argument: 2, is: "other", value: 0 }),
-    deny(EPERM, "prlimit64", argument(1, RLIMIT_LOCKS), { argument: 2, high: true, is: "other", value: 0 }),
+    // Of its own limits this one; of another process's none, since the kernel ends who has no time left (RLIMIT_CPU).
+    ...[argument(1, RLIMIT_LOCKS), other(0)].flatMap((whose) =>
+      [other(2), other(2, true)].map((isSet) => deny(EPERM, "prlimit64", whose, isSet)),
+    ),
     ...[TIOCSTI, TIOCLINUX].map((request) => deny(EPERM, "ioctl", argument(1, request))),
     ...(["add_key", "request_key", "keyctl"] as const).map((call) => deny(EPERM, call)),
   ];
