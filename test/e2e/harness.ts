@@ -74,16 +74,23 @@ export async function run(
 
 /** A home of its own, with nothing in it. */
 export class Home {
-  readonly folder = mkdtempSync(join(tmpdir(), "ollie-e2e-"));
-  readonly home = join(this.folder, "home");
-  readonly config = join(this.home, ".config/ollie");
-  readonly state = join(this.home, ".local/state/ollie");
+  readonly folder: string;
+  readonly home: string;
+  readonly config: string;
+  readonly state: string;
   /** What `o new` and prompts without a folder work in. */
-  readonly work = join(this.folder, "work");
-  readonly address = `unix!${this.folder}/run/ollie/9p`;
+  readonly work: string;
+  readonly address: string;
   readonly env: Record<string, string>;
 
-  constructor(env: Record<string, string> = {}) {
+  /** @param place the folder that it is made in */
+  constructor(env: Record<string, string> = {}, place = tmpdir()) {
+    this.folder = mkdtempSync(join(place, "ollie-e2e-"));
+    this.home = join(this.folder, "home");
+    this.config = join(this.home, ".config/ollie");
+    this.state = join(this.home, ".local/state/ollie");
+    this.work = join(this.folder, "work");
+    this.address = `unix!${this.folder}/run/ollie/9p`;
     for (const folder of [this.home, this.work, join(this.folder, "run")]) mkdirSync(folder, { mode: 0o700 });
     this.env = {
       HOME: this.home,

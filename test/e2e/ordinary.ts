@@ -1,5 +1,15 @@
 /** A server that belongs to an ordinary user, though the tests may run as root: what binds a user does not bind root. */
-import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
 import { join } from "node:path";
 import { build, dist, Home, type Outcome, run } from "./harness.ts";
 
@@ -9,6 +19,9 @@ const setpriv = Bun.which("setpriv");
 const uid = root ? 61_000 + (process.pid % 4000) : process.getuid!();
 const become = root ? [setpriv ?? "setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"] : [];
 
+/** The user is made up for the tests: nothing else runs as they do. */
+export const isThrowaway = root;
+
 /** As root it takes setpriv (package util-linux) to be somebody else. */
 export const canBeOrdinary = !root || setpriv !== null;
 
@@ -17,9 +30,19 @@ export class OrdinaryServer {
   #bin = dist;
   #child?: Bun.Subprocess<"ignore", "pipe", "ignore">;
 
-  constructor(env: Record<string, string>, scenario: object) {
-    this.home = new Home(env);
+  /** @param place the folder that its home is made in; then its programs are there too, and the user's own */
+  constructor(
+    env: Record<string, string>,
+    scenario: object,
+    private readonly place?: string,
+  ) {
+    this.home = new Home(env, place);
     this.home.script(scenario);
+  }
+
+  /** Where its programs are. */
+  get bin(): string {
+    return this.#bin;
   }
 
   get pid(): number {
@@ -29,10 +52,10 @@ export class OrdinaryServer {
   /** `args`: options of `olliesrv fgstart`. */
   async start(args: string[] = []): Promise<void> {
     await build();
-    if (root) {
-      giveTo(uid, this.home.folder);
-      if ((await this.run(["test", "-x", join(dist, "olliesrv")])).status !== 0) this.#copyPrograms();
-    }
+    if (root) giveTo(uid, this.home.folder);
+    if (this.place !== undefined) this.#linkPrograms(this.place);
+    else if (root && (await this.run(["test", "-x", join(dist, "olliesrv")])).status !== 0)
+      this.#copyPrograms();
     this.#child = Bun.spawn([...become, join(this.#bin, "olliesrv"), "fgstart", ...args], {
       cwd: this.home.work,
       env: this.home.env,
@@ -55,6 +78,17 @@ export class OrdinaryServer {
     return run([...become, ...argv], this.home.env, { cwd: this.home.work, stdin });
   }
 
+  /** Starts a program as the user; it is the caller's to end. */
+  spawn(argv: string[], env: Record<string, string> = {}) {
+    return Bun.spawn([...become, ...argv], {
+      cwd: this.home.work,
+      env: { ...this.home.env, ...env },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+  }
+
   p9(args: string[], stdin?: string): Promise<Outcome> {
     return this.run([join(this.#bin, "ollie-9p"), ...args], stdin);
   }
@@ -74,6 +108,39 @@ export class OrdinaryServer {
     mkdirSync(this.#bin);
     for (const name of ["olliesrv", "ollie-9p"]) copyFileSync(join(dist, name), join(this.#bin, name));
     chmodSync(this.#bin, 0o755);
+  }
+
+  #linkPrograms(place: string): void {
+    this.#bin = join(this.home.folder, "bin");
+    mkdirSync(this.#bin);
+    for (const name of programs) linkSync(join(usersPrograms(place), name), join(this.#bin, name));
+    if (root) giveTo(uid, this.#bin);
+    this.home.env.PATH = this.home.env.PATH!.replace(dist, this.#bin);
+  }
+}
+
+const programs = ["olliesrv", "ollie-9p", "o"];
+const copies = new Map<string, string>();
+
+/** A copy that belongs to the user; one in each place, since they are large. */
+function usersPrograms(place: string): string {
+  const known = copies.get(place);
+  if (known !== undefined) return known;
+  const folder = mkdtempSync(join(place, "ollie-programs-"));
+  copies.set(place, folder);
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  for (const name of programs) copyFileSync(join(dist, name), join(folder, name));
+  return folder;
+}
+
+/** What is done on the way there is done as the user: a server asks the kernel who connects. */
+export async function asOrdinary<T>(work: () => Promise<T>): Promise<T> {
+  if (!root) return work();
+  process.seteuid!(uid);
+  try {
+    return await work();
+  } finally {
+    process.seteuid!(0);
   }
 }
 
