@@ -98,8 +98,13 @@ function firm({ paths, environment, sockets }: SandboxGround): Place[] {
 /** A socket with what lies beside it, and the folder around them where that has nothing else in it. */
 function ownFolder(socket: string): string[] {
   const folder = dirname(socket);
-  const own = [socket, tokenFile(socket), annex(socket)];
+  const own = [socket, tokenFile(socket), annex(socket), launchFolder(socket)];
   return /^ollie(-\d+)?$/.test(basename(folder)) ? [folder, ...own] : own;
+}
+
+/** Of a server that listens at `socket`: what its calls are started by. */
+export function launchFolder(socket: string): string {
+  return `${socket}.launch`;
 }
 
 /** Folders on the PATH that lie where caches do. */

@@ -14,7 +14,7 @@ const names = async (path: string) => (await entries(path)).map((entry) => entry
 
 test("a session shows its own files and those of its first agent, each name once", async () => {
   const { name, path, agent } = await world.session();
-  const own = (await names(path)).filter((file) => file !== "agent");
+  const own = (await names(path)).filter((file) => file !== "agent" && file !== "job");
   expect(await names(`s/${name}`)).toEqual([...new Set([...own, ...(await names(agent))])].sort());
 });
 
@@ -63,7 +63,7 @@ test("the first agent is the oldest that is left", async () => {
   await world.turn(`s/${name}`, "to the second");
   expect(await world.read(`${path}/agent/aaa/reply`)).toBe("You said: to the second\n");
   await world.client.remove(`${path}/agent/aaa`);
-  expect(["agent", ...(await names(`s/${name}`))]).toEqual(await names(path));
+  expect(["agent", "job", ...(await names(`s/${name}`))].sort()).toEqual(await names(path));
   expect(await refusal(world.read(`s/${name}/state`))).toStartWith(
     "file does not exist: neither the session nor its first agent has a file state",
   );

@@ -13,6 +13,7 @@ import { requestName } from "../../ninep/messages.ts";
 import { Server } from "../../ninep/server.ts";
 import { Sandbox } from "../../sandbox/confine.ts";
 import { Launcher } from "../../sandbox/launch/launcher.ts";
+import { launchFolder } from "../../sandbox/places.ts";
 import { shortcomings } from "../../sandbox/report.ts";
 import { type Reports, Runtime } from "../../session/runtime.ts";
 import { Shared } from "../../session/shared.ts";
@@ -111,9 +112,12 @@ export async function serve({
   }
 }
 
-/** Where programs that confine others are put: beside the sessions, or where that lies on a file system without programs, by the socket. */
+/**
+ * Where the programs that confine others are put: beside the socket, which is in memory as a rule, so that a full disk stops no tool; or
+ * beside the sessions, where nothing can be executed there.
+ */
 function launchFolders({ paths }: Config, listen: readonly string[]): string[] {
-  return [join(paths.state, "launch"), `${requireUnix(listen[0]!).path}.launch`];
+  return [launchFolder(requireUnix(listen[0]!).path), join(paths.state, "launch")];
 }
 
 function requireUnix(address: string): { path: string } {
