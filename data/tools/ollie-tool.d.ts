@@ -12,7 +12,7 @@ declare module "ollie:tool" {
     readonly session: string;
     readonly agent: string;
     readonly cwd: string;
-    /** The session's private folder. */
+    /** The session's private folder; what is written goes into TMPDIR. */
     readonly tmp: string;
   };
 

@@ -51,6 +51,20 @@ test("files are written, read and edited, but not outside of the sandbox", async
   expect(existsSync(outside)).toBe(false);
 });
 
+test("the plan is kept", async () => {
+  expect(await call("task_add", { tasks: ["first", "second"] })).toContain("2. [ ] second");
+  expect(await call("task_check", { task: "first" })).toContain("1. [x] first");
+  expect(await server.read("s/one/plan")).toBe("- [x] first\n- [ ] second\n");
+  expect(await call("task_clear", {})).toContain("The plan has no tasks.");
+});
+
+test("tools are loaded and explained", async () => {
+  await server.write("s/two/agent/default/tools", "-task_clear");
+  expect(await call("tool_load", { names: ["task_clear"] }, "two")).toContain("Loaded: task_clear");
+  expect(await server.read("s/two/agent/default/tools")).toContain("task_clear");
+  expect(await call("tool_help", { name: "web_fetch" })).toContain("Follows up to 10 redirects");
+});
+
 test("a page is fetched, and a file saved where the next call finds it", async () => {
   const web = Bun.serve({
     hostname: "127.0.0.1",

@@ -1,5 +1,6 @@
 /** The session's plan: a text in which the lines `- [ ] text` and `- [x] text` are tasks. */
 import { closeSync, openSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { call, nine, print } from "ollie:tool";
 
@@ -40,9 +41,9 @@ export async function changePlan(change: (lines: string[]) => string[]): Promise
   );
 }
 
-/** Two agents that change the plan at once take turns. */
+/** Two agents of the session that change the plan at once take turns: they have TMPDIR in common. */
 async function locked<T>(work: () => Promise<T>): Promise<T> {
-  const lock = join(call.tmp, "plan.lock");
+  const lock = join(tmpdir(), ".plan.lock");
   for (;;) {
     try {
       closeSync(openSync(lock, "wx", 0o600));
