@@ -2,12 +2,12 @@
 import { processCeiling, processLimit } from "../../exec/limits.ts";
 import type { Policy } from "../policy.ts";
 import { landlockSteps, netSince, unixSince } from "./landlock.ts";
-import { namespaceSteps, viewSteps } from "./mounts.ts";
+import { namespaceSteps, terminals, viewSteps } from "./mounts.ts";
 import { capabilitySteps, dieWith, processSteps } from "./process.ts";
 import { type Filter, seccompStep } from "./seccomp.ts";
 import { becomeProgram, type Step } from "./step.ts";
 import type { Machine } from "./syscalls.ts";
-import { hasOwnTmp, type View } from "./view.ts";
+import { hasOwnTmp, inside, type View } from "./view.ts";
 
 /** What this host's kernel lets us do; found out by `probe.ts`. */
 export interface Abilities {
@@ -42,7 +42,7 @@ export function launchSteps(request: LaunchRequest, abilities: Abilities): Step[
   const { landlock, namespaces, seccomp, machine } = abilities;
   const root = process.geteuid!() === 0;
   const ownNamespace = namespaces && !root;
-  const policy = namespaces ? withOwnTmp(request) : request.policy;
+  const policy = namespaces ? withOwnTmp(request) : withoutTerminals(request.policy);
   return [
     ...processSteps({ memory, processes: ownNamespace ? processLimit : processCeiling() }),
     ...(namespaces ? [...namespaceSteps(root), ...viewSteps(request)] : []),
@@ -59,6 +59,15 @@ function withOwnTmp(request: LaunchRequest): Policy {
   if (!hasOwnTmp(request)) return policy;
   const { filesystem } = policy;
   return { ...policy, filesystem: { ...filesystem, rwx: [...filesystem.rwx, "/tmp"] } };
+}
+
+/** Without a mount of their own, they would be those of the user. */
+function withoutTerminals(policy: Policy): Policy {
+  const filesystem = Object.entries(policy.filesystem).map(([right, paths]) => [
+    right,
+    paths.filter((path) => !inside(path, terminals)),
+  ]);
+  return { ...policy, filesystem: Object.fromEntries(filesystem) as Policy["filesystem"] };
 }
 
 function filterOf({ network }: Policy, abilities: Abilities): Filter {

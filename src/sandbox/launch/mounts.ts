@@ -14,6 +14,7 @@ const CLONE_NEWIPC = 0x08000000;
 const CLONE_NEWUSER = 0x10000000;
 const MS_NOSUID = 2;
 const MS_NODEV = 4;
+const MS_NOEXEC = 8;
 const MS_BIND = 4096;
 const MS_REC = 16384;
 const MS_SLAVE = 1 << 19;
@@ -79,6 +80,7 @@ export function viewSteps(view: View): Step[] {
     ...pathsOf(layers, "cover").map((path) =>
       must(`make ${path} read-only`, "mount_setattr", AT_FDCWD, path, 0, readOnly, 32),
     ),
+    ...(isDirectory(terminals) ? ownTerminals : []),
     ...pinned(policy.frozen, writable).flatMap((path) => [trees.take(path), trees.put(path)]),
     ...policy.frozen.flatMap((path) => trees.freeze(path)),
     ...strangers.map(coverSocket),
@@ -142,6 +144,22 @@ function moveTo(tree: number, place: string): Step {
 function mountEmpty(place: string): Step {
   return must(`cover ${place}`, "mount", "tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m");
 }
+
+/** Where terminals are files: who can open another one of the user's reads what is typed there, and writes what is read there. */
+export const terminals = "/dev/pts";
+
+const ownTerminals: Step[] = [
+  must(
+    "have terminals of its own",
+    "mount",
+    "devpts",
+    terminals,
+    "devpts",
+    MS_NOSUID | MS_NOEXEC,
+    "newinstance,ptmxmode=0666,mode=0600",
+  ),
+  attempt("make them by the usual name", "mount", `${terminals}/ptmx`, "/dev/ptmx", 0, MS_BIND, 0),
+];
 
 /** The links of /run, by which NixOS finds its programs. They show nothing that was not shown before. */
 function links(place: string): Step[] {

@@ -296,6 +296,47 @@ describe.each(users)("as %s", (who) => {
     }
   });
 
+  // Rights on all terminals, as the default policy has them.
+  const onTerminals = (world: World) => {
+    const policy = world.policy();
+    policy.filesystem.rw.push("/dev/ptmx", "/dev/pts");
+    return { policy };
+  };
+  /** Prints the number of a new terminal that it holds until the test ends. */
+  const holder = [
+    "import os,sys,time",
+    "m,s=os.openpty()",
+    "os.chmod(os.ttyname(s),0o666)",
+    "print(os.ttyname(s),flush=True)",
+    "time.sleep(60)",
+  ].join("\n");
+
+  test.each([able.get(who)!, false])(
+    "no terminal of the user can be read or written (namespaces: %p)",
+    async (namespaces) => {
+      const world = new World(who, elsewhere);
+      const terminal = Bun.spawn(["python3", "-c", holder], { stdout: "pipe" });
+      try {
+        const { value } = await terminal.stdout.getReader().read();
+        const name = new TextDecoder().decode(value).trim();
+        expect(name).toStartWith("/dev/pts/");
+        const may = await world.may({ write: `echo x >${name}`, read: `: <${name}` }, onTerminals(world), {
+          namespaces,
+        });
+        expect(may).toEqual({ write: "no", read: "no" });
+      } finally {
+        terminal.kill();
+      }
+    },
+  );
+
+  testIf("a program has terminals of its own", async () => {
+    const world = new World(who, elsewhere);
+    const own = `python3 -c 'import os;m,s=os.openpty();os.write(s,b"hello");print(os.ttyname(s),os.read(m,5))'`;
+    const { stdout, stderr } = await world.sh(own, onTerminals(world), enter);
+    expect(stdout + stderr).toBe("/dev/pts/0 b'hello'\n");
+  });
+
   testIf("namespaces by themselves keep files from being changed", async () => {
     const world = new World(who, elsewhere);
     const may = await world.may(
