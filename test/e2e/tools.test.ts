@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { codeBlocks } from "../docs/markdown.ts";
-import { startServer, type TestServer } from "./harness.ts";
+import { startServer, type TestServer, until } from "./harness.ts";
 
 const scenario = {
   rules: [
@@ -13,10 +13,24 @@ const scenario = {
   ],
 };
 
+const missing = ["Xvfb", "scrot"].filter((name) => !Bun.which(name));
+if (missing.length > 0) console.warn(`No picture is taken of a screen: there is no ${missing.join(", ")}`);
+
 let server: TestServer;
+let screen: Bun.Subprocess<"ignore", "pipe", "ignore"> | undefined;
 let confined = false;
 beforeAll(async () => {
-  server = await startServer({ scenario });
+  const env: Record<string, string> = {};
+  if (missing.length === 0) {
+    screen = Bun.spawn(["Xvfb", "-displayfd", "1", "-screen", "0", "320x200x24", "-nolisten", "tcp"], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "ignore",
+    });
+    const { value } = await screen.stdout.getReader().read();
+    env.DISPLAY = `:${Buffer.from(value!).toString().trim()}`;
+  }
+  server = await startServer({ scenario, env });
   confined = /sandbox: (?:enforced|partial)/.test(await server.read("version"));
   for (const name of ["one", "two"]) {
     await server.create(`name=${name} cwd=${server.home.work}`);
@@ -24,7 +38,10 @@ beforeAll(async () => {
     await server.write(`s/${name}/agent/default/tools`, names.join("\n"));
   }
 });
-afterAll(() => server.stop());
+afterAll(async () => {
+  await server.stop();
+  screen?.kill();
+});
 
 const call = (tool: string, args: object, session = "one") =>
   server.ask(session, `call ${tool} ${JSON.stringify(args)}`);
@@ -88,6 +105,25 @@ test("a window on the user's desktop needs somebody who allows it", async () => 
   if (!(await server.read("tools")).includes("gui_notify")) return;
   expect(await call("gui_notify", { title: "x" })).toMatch(/gui_notify was not run|denied/);
 });
+
+// spectacle, where there is one, goes before scrot and needs a desktop of KDE's.
+test.skipIf(missing.length > 0 || Bun.which("spectacle") !== null)(
+  "a picture of the screen is taken once the user allows it",
+  async () => {
+    const asked = server.read("elevate/wait");
+    // Who waits there counts as somebody who can answer; until then the call is denied at once.
+    const allowed = asked.then((line) => server.write("elevate/ctl", `allow ${line.split("\t")[0]} once`));
+    let said = "";
+    await until("the call", async () => {
+      said = await call("gui_screenshot", {});
+      return !said.includes("was not run");
+    });
+    await allowed;
+    const [, path] = /^(\S+): 320 x 200 pixels, \d+ bytes, PNG$/m.exec(said)!;
+    expect(said).toContain("elevated: allowed by the user");
+    expect(await call("shell", { command: `od -An -c -j 1 -N 3 ${path}` })).toMatch(/P +N +G/);
+  },
+);
 
 test("the skill session-management is there, and its commands do what it says", async () => {
   expect(await server.read("skills")).toStartWith("session-management\tHow to work with ollie's own files");

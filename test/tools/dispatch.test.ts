@@ -1,11 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { plainLaunch } from "../../src/exec/launch.ts";
 import { callTool } from "../../src/tools/dispatch.ts";
+import { callEnvironment } from "../../src/tools/environment.ts";
 import { prepare } from "../../src/tools/prepare.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import { pidsIn, runs, until } from "../exec/helper.ts";
-import { folder, Workshop, writeTool } from "./helper.ts";
+import { folder, toolWith, Workshop, writeTool } from "./helper.ts";
 
 function workshop(program: string, meta: Record<string, unknown> = {}, more = {}): Workshop {
   const dir = folder();
@@ -143,6 +145,22 @@ describe("a result", () => {
     const file = /the whole output is in (\S+\.txt)\]/.exec(text)![1]!;
     expect(file).toStartWith(join(shop.ctx.tmp, "output"));
     expect(readFileSync(file, "utf8")).toEndWith("99999\n100000\n");
+  });
+
+  test("finds the user's desktop outside of the sandbox only", () => {
+    const { ctx } = new Workshop();
+    const before = { ...process.env };
+    Object.assign(process.env, { XAUTHORITY: "/x", DBUS_SESSION_BUS_ADDRESS: "unix:path=/y" });
+    const cage = { terms: "", allows: () => false, launch: () => plainLaunch(), after: async () => [] };
+    const names = (confined: boolean) =>
+      Object.keys(callEnvironment(toolWith({}), {}, ctx, "c", confined ? cage : undefined));
+    expect(names(false)).toContain("XAUTHORITY");
+    expect(names(false)).toContain("DBUS_SESSION_BUS_ADDRESS");
+    expect(names(true).filter((name) => /XAUTH|DBUS/.test(name))).toEqual([]);
+    for (const name of ["XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"]) {
+      if (before[name] === undefined) delete process.env[name];
+      else process.env[name] = before[name];
+    }
   });
 
   test("is held to the memory that the session's env allows", async () => {
