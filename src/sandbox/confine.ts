@@ -82,6 +82,11 @@ export class Sandbox {
     };
   }
 
+  /** After a call that was let out: what it changed in protected places is not taken for a change by the others that still run. */
+  acceptChanges(): void {
+    this.#guard.accept();
+  }
+
   #serviceCage(request: CageRequest, { policy, repository }: Confinement): Cage {
     const kept = withoutProject(policy, realpathSync(request.cwd), repository);
     return {

@@ -65,6 +65,7 @@ export class Host implements TurnHost {
       cage: async () => this.services.cageFor(this.#cageRequest()),
       serviceCage: async () =>
         this.services.cageFor({ ...this.#cageRequest(), service: true, listener: "nobody" }),
+      changesAllowed: () => this.services.acceptChanges(),
       services: session.services,
       jobs: session.jobs,
     };

@@ -20,6 +20,8 @@ export interface Services extends TurnServices {
   readonly sandboxes: Sandboxes;
   /** As in `Sandbox.cageFor`. */
   cageFor(request: CageRequest): Cage | undefined;
+  /** As in `Sandbox.acceptChanges`. */
+  acceptChanges(): void;
   /** Where agents work whose session names no folder. */
   readonly cwd: string;
   /** As in `OLLIE_TOOLS_PATH`, `OLLIE_MEMORY_PATH`, `OLLIE_SKILLS_PATH`. */

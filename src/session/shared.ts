@@ -88,6 +88,10 @@ export class Shared implements Services {
     return this.sandbox.cageFor(request, this.#sandboxes);
   }
 
+  acceptChanges(): void {
+    this.sandbox.acceptChanges();
+  }
+
   #sandboxesOf(config: Config): Sandboxes {
     return new Sandboxes(groundOf(config, this.listen), (warning) => this.log.warn(warning));
   }

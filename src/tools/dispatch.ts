@@ -95,6 +95,7 @@ export async function callTool(
   } finally {
     // A second time it does nothing: this is for the call that did not come to its end.
     await cage?.after("");
+    if (approval) ctx.changesAllowed?.();
     root?.forget();
     lease?.release();
   }

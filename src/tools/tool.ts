@@ -82,6 +82,8 @@ export interface CallContext {
   cage(): Promise<Cage | undefined>;
   /** The same for services: what runs between the calls, when nobody looks, may not write to the project. */
   serviceCage(): Promise<Cage | undefined>;
+  /** To be told after a call that somebody has let out: what it changed in protected places is to stay. */
+  changesAllowed?(): void;
   /** Of this one call; without it one that needs it does not run. */
   approval?: Approval;
   jobs?: JobStarter;

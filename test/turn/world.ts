@@ -126,6 +126,7 @@ export class World {
         },
         sandboxes: { names: () => ["default"], check: () => {} } as unknown as Sandboxes,
         cageFor: () => undefined,
+        acceptChanges: () => {},
         cwd: this.cwd,
         toolsPath: this.toolsFolder,
         memoryPath: join(this.folder, "memory"),
