@@ -37,13 +37,16 @@ export interface Finding {
   port?: number;
 }
 
+/** What clients of ollie print: the server has refused, and says itself why. */
+const serversWords = /^(?:ollie-9p|olliesrv|o): /;
+
 /** Lines of an output that are looked at: the last ones, where programs say why they failed. */
 const lineLimit = 200;
 
 export function findDenials(output: string): Finding[] {
   const lines = output.split("\n").slice(-lineLimit);
   return lines.flatMap((line, i) => {
-    const kind = kinds.find(([, pattern]) => pattern.test(line))?.[0];
+    const kind = serversWords.test(line) ? undefined : kinds.find(([, pattern]) => pattern.test(line))?.[0];
     if (!kind) return [];
     let paths = pathsIn(line);
     // Rust and npm give the path on a line of its own.
