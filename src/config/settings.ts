@@ -55,6 +55,8 @@ const variables = z.object({
   OLLIE_SCRIPT_SCENARIO: text,
   OLLIE_OLLAMA_NUM_CTX: tokens,
   OLLIE_TOOL_MEMORY: text,
+  OLLIE_LSP: text,
+  OLLIE_LSP_IDLE: text,
   OLLIE_MAX_SESSION_COST: z.coerce
     .number("must be an amount in US dollars")
     .positive("must be more than 0 US dollars")
@@ -66,7 +68,7 @@ const variables = z.object({
 });
 
 /** Variables that ollie gives to the tools it runs: no setting, and no mistake either where a server is started by one of them. */
-const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP|EXEC|TOKEN)$/;
+const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP|EXEC|SERVICE|TOKEN)$/;
 /** Known so that one env file serves this version and the next, but what reads them is not built in yet. */
 const forLater =
   /^OLLIE_((COMPLETE|ROUTE)_(BACKEND|MODEL)|(ANTHROPIC|GEMINI)_(URL|KEY)|(COPILOT|KIRO)_TOKEN|SSH|MAX_SESSION_COST)$/;
