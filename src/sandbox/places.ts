@@ -40,12 +40,6 @@ const secrets = [
   ".local/share/keyrings .local/share/kwalletd .cargo/credentials .cargo/credentials.toml .m2/settings-security.xml",
 ];
 
-/** What root alone may read: a server of root's confines tools that are root's. */
-const ofRoot = [
-  "/etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/sudoers /etc/sudoers.d /etc/ssl/private /etc/krb5.keytab",
-  "/etc/ssh/ssh_host_ecdsa_key /etc/ssh/ssh_host_ed25519_key /etc/ssh/ssh_host_rsa_key /etc/wireguard /etc/NetworkManager/system-connections",
-];
-
 /** Below the home folder: what shells, sessions and everyday programs run or obey, and what lies on the PATH. */
 const startup = [
   ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc",
@@ -64,7 +58,6 @@ export function placesOf(ground: SandboxGround): Places {
   const below = (lists: string[]) => lists.flatMap((list) => list.split(" ")).map((path) => join(home, path));
   const all = [
     ...firm(ground),
-    ...ofRoot.flatMap((list) => list.split(" ")).map((path) => ({ path, without: R | W | X, firm: false })),
     ...below(secrets).map((path) => ({ path, without: R | W | X, firm: false })),
     ...below(startup).map((path) => ({ path, without: W, firm: false })),
     ...toolchainBins(ground).map((path) => ({ path, without: W, firm: false })),

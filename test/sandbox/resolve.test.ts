@@ -38,12 +38,6 @@ describe("the default", () => {
       expect(may(policy, path)).not.toContain("w");
   });
 
-  test("keeps from tools what only root may read", () => {
-    const { policy } = house.confine();
-    expect(may(policy, "/etc/shadow")).toBe("");
-    expect(may(policy, "/etc/hosts")).toBe("r");
-  });
-
   test("gives devices one by one, and of /dev itself only its list", () => {
     const { policy } = house.confine();
     expect(may(policy, "/dev/null")).toBe("rw");

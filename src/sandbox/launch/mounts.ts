@@ -2,7 +2,7 @@
  * A program's own view of the file system, in a user and mount namespace: what Landlock cannot do at all (a chmod elsewhere) or not yet
  * (deny a socket by its path). `user_namespaces(7)`, `mount_namespaces(7)`.
  */
-import { mkdirSync, readlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { AT_FDCWD, O_CLOEXEC } from "./landlock.ts";
 import { attempt, must, type Step } from "./step.ts";
@@ -84,6 +84,7 @@ export function viewSteps(view: View): Step[] {
     ...pinned(policy.frozen, writable).flatMap((path) => [trees.take(path), trees.put(path)]),
     ...policy.frozen.flatMap((path) => trees.freeze(path)),
     ...strangers.map(coverSocket),
+    ...(process.geteuid!() === 0 ? ofRoot.filter((path) => existsSync(path)).map(coverFile) : []),
     must("return to the working folder", "chdir", cwd),
     must("close descriptors", "close_range", firstFree, 0xffffffff, 0),
   ];
@@ -185,6 +186,20 @@ function pinned(frozen: readonly string[], writable: readonly string[]): string[
 function coverSocket(path: string): Step {
   const step = must(`cover the socket ${path}`, "mount", "/dev/null", path, 0, MS_BIND, 0);
   return { ...step, returns: { least: BigInt(-ENOENT), most: 0n } };
+}
+
+/**
+ * Passwords and keys of the system. What `/etc` holds else is to be read by tools, and root's tools are no others to the kernel; to leave
+ * these out of a grant on `/etc` would cost every call a rule for each of the other files.
+ */
+const ofRoot = [
+  ...["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab"],
+  ...["ecdsa", "ed25519", "rsa"].map((kind) => `/etc/ssh/ssh_host_${kind}_key`),
+];
+
+/** Who reads it finds it empty. */
+function coverFile(path: string): Step {
+  return must(`cover ${path}`, "mount", "/dev/null", path, 0, MS_BIND, 0);
 }
 
 function linkTarget(path: string): string | undefined {

@@ -348,6 +348,13 @@ describe.each(users)("as %s", (who) => {
   });
 });
 
+test.skipIf(!isRoot || !able.get("root"))("root's tools find no passwords", async () => {
+  const world = new World("root", elsewhere);
+  expect(readFileSync("/etc/shadow", "utf8")).not.toBe("");
+  const { stdout } = await world.sh("cat /etc/shadow; head -c 4 /etc/passwd", {}, { namespaces: true });
+  expect(stdout).toBe("root");
+});
+
 test.skipIf(!isRoot || !able.get("root"))("what is unmounted outside is unmounted inside, too", async () => {
   const world = new World("root", elsewhere);
   const mounted = world.at("mounted");
