@@ -100,6 +100,7 @@ function confinementOf(abilities: Probed): HostConfinement {
   const missing: string[] = [];
   if (!namespaces) {
     missing.push("change modes, owners and times of files outside");
+    missing.push("reach the shared memory and message queues of the user's other programs");
     if (landlock < 3) missing.push("cut files outside to length 0");
     missing.push("use shared memory of other programs");
   }

@@ -7,7 +7,16 @@ import { dirname } from "node:path";
 import { AT_FDCWD, O_CLOEXEC } from "./landlock.ts";
 import { attempt, must, type Step } from "./step.ts";
 import { ENOENT } from "./syscalls.ts";
-import { inside, isDirectory, type Layer, layoutOf, linksIn, type View } from "./view.ts";
+import {
+  hasOwnMemory,
+  inside,
+  isDirectory,
+  type Layer,
+  layoutOf,
+  linksIn,
+  sharedMemory,
+  type View,
+} from "./view.ts";
 
 const CLONE_NEWNS = 0x00020000;
 const CLONE_NEWIPC = 0x08000000;
@@ -81,6 +90,7 @@ export function viewSteps(view: View): Step[] {
       must(`make ${path} read-only`, "mount_setattr", AT_FDCWD, path, 0, readOnly, 32),
     ),
     ...(isDirectory(terminals) ? ownTerminals : []),
+    ...(hasOwnMemory(view) ? [ownMemory] : []),
     ...pinned(policy.frozen, writable).flatMap((path) => [trees.take(path), trees.put(path)]),
     ...policy.frozen.flatMap((path) => trees.freeze(path)),
     ...strangers.map(coverSocket),
@@ -161,6 +171,17 @@ const ownTerminals: Step[] = [
   ),
   attempt("make them by the usual name", "mount", `${terminals}/ptmx`, "/dev/ptmx", 0, MS_BIND, 0),
 ];
+
+/** What other programs of the user share among each other, such as the content of windows, is in the host's. */
+const ownMemory = must(
+  "have shared memory of its own",
+  "mount",
+  "tmpfs",
+  sharedMemory,
+  "tmpfs",
+  MS_NOSUID | MS_NODEV,
+  "mode=1777",
+);
 
 /** The links of /run, by which NixOS finds its programs. They show nothing that was not shown before. */
 function links(place: string): Step[] {

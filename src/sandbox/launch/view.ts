@@ -95,6 +95,16 @@ export function hasOwnTmp({ policy, cwd, sockets }: Pick<View, "policy" | "cwd" 
   return !granted.some((path) => inside(path, "/tmp"));
 }
 
+/** Where POSIX shared memory and semaphores are files: `shm_overview(7)`. */
+export const sharedMemory = "/dev/shm";
+
+/** Whether it is the call's own. Not where something in the real one is granted by its name, nor where it is not granted at all. */
+export function hasOwnMemory({ policy, cwd, sockets }: Pick<View, "policy" | "cwd" | "sockets">): boolean {
+  const { filesystem, network } = policy;
+  const granted = [...Object.values(filesystem).flat(), ...network.unix, ...sockets, cwd];
+  return filesystem.rw.includes(sharedMemory) && !granted.some((path) => path.startsWith(`${sharedMemory}/`));
+}
+
 /** Folders in which the services of the system and of the user's desktop listen. */
 function runtimeFolders(runtime: string | undefined): string[] {
   return runtime === undefined ? ["/run"] : ["/run", runtime];
