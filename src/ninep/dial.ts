@@ -141,9 +141,19 @@ function unreachable(error: unknown, path: string): string {
       if (!existsSync(path)) return "there is no such socket, is the server running?";
       return "its server has ended";
     case "EACCES":
-      return `${path} is another user's`;
+      return isMine(path)
+        ? "this program may not connect to it, as in a sandbox"
+        : `${path} is another user's`;
     default:
       return (error as Error).message;
+  }
+}
+
+function isMine(path: string): boolean {
+  try {
+    return lstatSync(path).uid === process.geteuid!();
+  } catch {
+    return false;
   }
 }
 
