@@ -78,6 +78,11 @@ export class OrdinaryServer {
     return run([...become, ...argv], this.home.env, { cwd: this.home.work, stdin });
   }
 
+  /** Makes a folder, with what is in it, the user's. */
+  give(folder: string): void {
+    if (root) giveTo(uid, folder);
+  }
+
   /** Starts a program as the user; it is the caller's to end. */
   spawn(argv: string[], env: Record<string, string> = {}) {
     return Bun.spawn([...become, ...argv], {
