@@ -1,12 +1,13 @@
 /** Running a prepared call: see `callTool`. */
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { LaunchFault } from "../exec/launch.ts";
 import { type RunResult, run } from "../exec/process.ts";
 import { Fault, toFault } from "../fault.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import { detach } from "./detach.ts";
 import { temporaryFolder } from "./environment.ts";
-import { executionOf } from "./execution.ts";
+import { executionOf, launchOf } from "./execution.ts";
 import type { Lease } from "./service.ts";
 import { asRoot } from "./sudo.ts";
 import type { Approval, CallContext, CallOutcome, Prepared, Tool } from "./tool.ts";
@@ -46,6 +47,8 @@ export async function callTool(
   try {
     checkFolder(ctx.cwd);
     mkdirSync(temporaryFolder(ctx), { recursive: true, mode: 0o700 });
+    if (wishes.detach && tool.service)
+      throw new Fault("invalid", "what needs a service cannot run as a job; call it without detach");
     cage = approval ? undefined : await ctx.cage();
     lease = await leaseOf(tool, ctx, signal);
     const execution = executionOf(tool, args, ctx, callId, cage);
@@ -64,13 +67,18 @@ export async function callTool(
       return started;
     }
     if (wishes.sudo) root = asRoot(execution, approval!.sudo!);
-    const result = await run({
+    const options = {
       ...(root ?? execution),
       timeout: wishes.timeout * 1000,
       filter: () => ctx.secrets.stream(),
       onOutput,
       signal,
       spill: join(ctx.tmp, "output", `${fileName(ctx.agent)}.${fileName(callId)}.txt`),
+    };
+    const result = await run(options).catch((error) => {
+      // Something has gone between the making of the sandbox and its use: a cache is cleared, a socket closed.
+      if (!(error instanceof LaunchFault)) throw error;
+      return run({ ...options, launch: launchOf(ctx, cage) });
     });
     const note = repaired
       ? `[arguments repaired: ${repaired}; ran with ${shorten(ctx.secrets.mask(JSON.stringify(args)))}]\n`

@@ -288,6 +288,13 @@ describe("a service that cannot be started", () => {
   });
 });
 
+test("a tool that needs a service is no job", async () => {
+  const dir = folder();
+  const args = { type: "object", properties: { detach: { type: "boolean" } } };
+  writeTool(dir, "t", tool, { args, service: { cmd: "keeper.ts" } });
+  expect(await session(dir).no("t", { detach: true })).toContain("what needs a service cannot run as a job");
+});
+
 test("a tool that needs a service is refused where none can run", async () => {
   expect(await new Workshop(tools()).no("t", {})).toContain("it needs a service, and here none can run");
 });
