@@ -9,10 +9,11 @@ const guards: Record<HostConfinement["sockets"], string> = {
 };
 
 /** Lines of `version`: whether tools are confined, by which Landlock, what keeps them from other programs' sockets, what is missing. */
-export function confinementText({ state, landlock, sockets, missing, reasons }: HostConfinement): string {
+export function confinementText(confinement: HostConfinement): string {
+  const { state, sockets, missing, reasons } = confinement;
   const lines = [
     `sandbox: ${state}`,
-    `landlock: ${landlock === 0 ? "none" : `ABI ${landlock}`}`,
+    `landlock: ${abiOf(confinement)}`,
     `sockets: ${guards[sockets]}`,
     ...missing.map((what) => `tools can: ${what}`),
     ...reasons.map((why) => `because: ${why}`),
@@ -20,9 +21,19 @@ export function confinementText({ state, landlock, sockets, missing, reasons }: 
   return `${lines.join("\n")}\n`;
 }
 
-/** For the log of a server that starts. */
-export function shortcomings({ state, missing, reasons }: HostConfinement): string[] {
-  if (state === "enforced") return [];
+/** The same in one line. */
+export function confinementLine(confinement: HostConfinement): string {
+  const { state, sockets, missing, reasons } = confinement;
+  if (state === "enforced") return `enforced: Landlock ${abiOf(confinement)}, sockets ${guards[sockets]}`;
   const why = reasons.length > 0 ? ` (${reasons.join("; ")})` : "";
-  return [`sandbox: ${state}; tools can: ${missing.join(", ")}${why}`];
+  return `${state}; tools can: ${missing.join(", ")}${why}`;
+}
+
+/** For the log of a server that starts. */
+export function shortcomings(confinement: HostConfinement): string[] {
+  return confinement.state === "enforced" ? [] : [`sandbox: ${confinementLine(confinement)}`];
+}
+
+function abiOf({ landlock }: HostConfinement): string {
+  return landlock === 0 ? "none" : `ABI ${landlock}`;
 }

@@ -1,6 +1,6 @@
 /** `olliesrv`: starting, ending, and what it says of itself. */
 import { afterEach, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, dist, Home, startServer, succeeded, type TestServer, until } from "./harness.ts";
 
@@ -317,6 +317,48 @@ describe("doctor", () => {
     home.configure("nonsense\n");
     expect((await home.olliesrv("doctor")).stdout).toContain("fail  config     ~/.config/ollie/env:1: ");
     home.configure("");
+  });
+
+  const sandbox = async () => {
+    const { status: code, stdout } = await home.olliesrv("doctor", "--json");
+    const found = JSON.parse(stdout) as { about: string; status: string; text: string }[];
+    const { status: how, text } = found.findLast((one) => one.about === "sandbox")!;
+    return { code, how, text };
+  };
+
+  test("says of the sandbox what the server says, before there is one", async () => {
+    await ok("init");
+    const before = await sandbox();
+    const made = readdirSync(home.folder, { recursive: true }) as string[];
+    expect(made.filter((path) => path.includes("doctor"))).toEqual([]);
+    await ok("start");
+    const version = (await p9("read", "version")).stdout;
+    const state = /^sandbox: (\S+)$/m.exec(version)![1]!;
+    const missing = [...version.matchAll(/^tools can: (.*)$/gm)].map((match) => match[1]!);
+    expect(before.text).toStartWith(state);
+    for (const what of missing) expect(before.text).toContain(what);
+    expect(before.how).toBe({ enforced: "ok", partial: "warn", off: "fail" }[state]!);
+    expect(await sandbox()).toEqual(before);
+  });
+
+  test("tells what a lesser kernel lacks, and fails where tools do not run", async () => {
+    await ok("init");
+    home.env.OLLIE_SANDBOX_WITHOUT = "namespaces";
+    const lesser = await sandbox();
+    expect(lesser).toMatchObject({ code: 0, how: "warn" });
+    expect(lesser.text).toStartWith("partial; tools can: change modes, owners and times of files outside");
+    home.env.OLLIE_SANDBOX_WITHOUT = "landlock";
+    const text = "off; tools can: everything (landlock: OLLIE_SANDBOX_WITHOUT names it)";
+    expect(await sandbox()).toEqual({ code: 1, how: "fail", text });
+    mkdirSync(join(home.config, "sandbox"), { recursive: true });
+    writeFileSync(join(home.config, "sandbox/default.yaml"), "general: { best_effort: true }\n");
+    expect(await sandbox()).toEqual({ code: 0, how: "warn", text });
+  });
+
+  test("tells that the server confines nothing", async () => {
+    await ok("start", "--yolo");
+    const text = "off; tools can: everything (the server was started with --yolo)";
+    expect(await sandbox()).toEqual({ code: 0, how: "warn", text });
   });
 });
 

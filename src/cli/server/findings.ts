@@ -1,6 +1,5 @@
 /** What `doctor` looks at, one check a function. */
-import { accessSync, constants, existsSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { accessSync, constants, existsSync } from "node:fs";
 import { BackendRegistry } from "../../backends/registry.ts";
 import { listAgents } from "../../config/agents.ts";
 import type { Config } from "../../config/config.ts";
@@ -10,6 +9,7 @@ import { groundOf } from "../../sandbox/ground.ts";
 import { Sandboxes } from "../../sandbox/sandbox.ts";
 import { createRegistry } from "../../tools/registry.ts";
 import type { Values } from "../program.ts";
+import { confinement, existing } from "./confinement.ts";
 import { findInstance } from "./instance.ts";
 import { configFor, type whichOptions } from "./options.ts";
 import { permissions } from "./permissions.ts";
@@ -47,7 +47,7 @@ export async function* findings(values: Values<typeof whichOptions>): AsyncGener
   yield* tools(config);
   yield* sandboxConfigs(config);
   yield* await backends(config);
-  yield landlock();
+  yield confinement(config);
   yield fuse();
   yield program("tmux", "o tui shows chat and prompt side by side", "install tmux");
   yield program("ssh", "remote addresses and hosts can be reached", "install an ssh client");
@@ -93,8 +93,7 @@ function* start(config: Config): Generator<Finding> {
 
 /** A folder that does not exist will be made in the nearest one that does. */
 function state({ paths }: Config): Finding {
-  let folder = paths.state;
-  while (!existsSync(folder)) folder = dirname(folder);
+  const folder = existing(paths.state);
   try {
     accessSync(folder, constants.W_OK | constants.X_OK);
     return { about: "state", status: "ok", text: tilde(paths.state, paths.home) };
@@ -161,7 +160,7 @@ function* sandboxConfigs(config: Config): Generator<Finding> {
   }
   for (const text of mistakes) yield { about: "sandbox", status: "fail", text };
   for (const text of warnings) yield { about: "sandbox", status: "warn", text };
-  if (right.length > 0) yield { about: "sandbox", status: "ok", text: right.join(" ") };
+  if (right.length > 0) yield { about: "sandbox", status: "ok", text: `configs: ${right.join(" ")}` };
 }
 
 /** Only the default one has to answer: the others may be machines that are off today. */
@@ -190,23 +189,6 @@ async function backends({ environment }: Config): Promise<Finding[]> {
   } finally {
     registry.close();
   }
-}
-
-function landlock(): Finding {
-  let modules: string;
-  try {
-    modules = readFileSync("/sys/kernel/security/lsm", "utf8");
-  } catch {
-    return {
-      about: "landlock",
-      status: "warn",
-      text: "unknown: the kernel's list of security modules cannot be read",
-    };
-  }
-  if (modules.split(",").some((name) => name.trim() === "landlock")) {
-    return { about: "landlock", status: "ok", text: "the kernel has it; tools are not sandboxed yet" };
-  }
-  return { about: "landlock", status: "warn", text: "not in this kernel: tools could not be sandboxed" };
 }
 
 function fuse(): Finding {
