@@ -1,12 +1,16 @@
 /** How a program comes to run: what is executed in its place, prepares the process, and becomes it. */
-import type { Fault } from "../fault.ts";
+import { Fault } from "../fault.ts";
+
+/** The preparation has failed, and the program has not run. */
+export class LaunchFault extends Fault {}
+
 import { processCeiling } from "./limits.ts";
 
 export interface Launch {
   /** Goes before the program's own argv. Executing it ends in the program, in the same process; nothing else stays behind. */
   readonly argv: readonly string[];
   /** What went wrong if it was the preparation that failed and not the program; judged by how the process ended. */
-  failure?(ended: { code?: number; stderr: string }): Fault | undefined;
+  failure?(ended: { code?: number; stderr: string }): LaunchFault | undefined;
   /** Called once the process exists or could not be made. */
   close?(): void;
 }

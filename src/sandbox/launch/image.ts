@@ -9,7 +9,7 @@
 import type { Argument, Pointing, Step } from "./step.ts";
 import { type Machine, numberOf } from "./syscalls.ts";
 
-/** What a failing step prints before its label. */
+/** What a failing step prints before its label, unless it is to print something that nobody else can. */
 export const failurePrefix = "ollie: sandbox: cannot ";
 
 /*
@@ -100,14 +100,17 @@ const programHeader = 56;
 const codeAt = elfHeader + 2 * programHeader;
 const endsInLineFeed = "\n";
 
-/** The ELF file that does these steps; `elf(5)`. */
-export function buildImage(steps: readonly Step[], machine: Machine): Uint8Array {
+/**
+ * The ELF file that does these steps; `elf(5)`.
+ * @param prefix what a failing step prints before its label
+ */
+export function buildImage(steps: readonly Step[], machine: Machine, prefix = failurePrefix): Uint8Array {
   const program = machineCode(machine);
   const tableAt = codeAt + program.length;
   const data = new Data(base + tableAt + steps.length * entrySize);
   const table = new DataView(new ArrayBuffer(steps.length * entrySize));
   steps.forEach((step, index) => {
-    const words = entry(step, machine, data);
+    const words = entry(step, machine, data, prefix);
     words.forEach((word, place) => {
       table.setBigInt64(index * entrySize + place * 8, BigInt.asIntN(64, word), true);
     });
@@ -126,10 +129,15 @@ function machineCode(machine: Machine): Uint8Array {
   return Uint8Array.fromHex(digits.join(""));
 }
 
-function entry({ call, args, returns, label, status = 0 }: Step, machine: Machine, data: Data): bigint[] {
+function entry(
+  { call, args, returns, label, status = 0 }: Step,
+  machine: Machine,
+  data: Data,
+  prefix: string,
+): bigint[] {
   const least = returns?.least ?? 0n;
   const most = returns?.most ?? 2n ** 63n - 1n;
-  const message = new TextEncoder().encode(failurePrefix + label + endsInLineFeed);
+  const message = new TextEncoder().encode(prefix + label + endsInLineFeed);
   const words = [BigInt(typeof call === "number" ? call : call === "exec" ? -1 : numberOf(call, machine))];
   for (let place = 0; place < 6; place++) words.push(data.word(args[place] ?? 0));
   words.push(least, most, data.put(message), BigInt(message.length), BigInt(status));

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { buildImage } from "./image.ts";
+import { buildImage, failurePrefix } from "./image.ts";
 import type { Step } from "./step.ts";
 import type { Machine } from "./syscalls.ts";
 
@@ -17,6 +17,8 @@ export class Images {
   constructor(
     readonly folder: string,
     readonly machine: Machine,
+    /** As in `buildImage`. */
+    readonly prefix = failurePrefix,
   ) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true });
@@ -24,7 +26,7 @@ export class Images {
 
   /** Path of the program that does these steps. The same steps give the same path. */
   pathOf(steps: readonly Step[]): string {
-    const image = buildImage(steps, this.machine);
+    const image = buildImage(steps, this.machine, this.prefix);
     const name = createHash("sha256").update(image).digest("hex").slice(0, 32);
     const path = join(this.folder, name);
     if (!this.#names.delete(name) || !existsSync(path)) write(path, image);

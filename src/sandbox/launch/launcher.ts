@@ -2,7 +2,7 @@
 import { constants } from "node:os";
 import { join } from "node:path";
 import type { SandboxPart } from "../../config/settings.ts";
-import type { Launch } from "../../exec/launch.ts";
+import { type Launch, LaunchFault } from "../../exec/launch.ts";
 import { Fault } from "../../fault.ts";
 import { type LaunchRequest, launchSteps, type SocketGuard, socketGuard } from "./compile.ts";
 import { failurePrefix } from "./image.ts";
@@ -24,10 +24,16 @@ export interface HostConfinement {
   reasons: string[];
 }
 
+/** Milliseconds for which what was found of paths and sockets counts as unchanged. */
+const recent = 1000;
+/** Launches that are remembered at once: fewer than images are kept. */
+const remembered = 128;
+
 export class Launcher {
   readonly confinement: HostConfinement;
   readonly #images: Images | undefined;
   readonly #abilities: Probed;
+  readonly #recent = new Map<string, { path: string; made: number }>();
 
   /**
    * @param folders for images, the first that programs can be executed in is used: no sandbox may write them
@@ -51,10 +57,25 @@ export class Launcher {
   launch(request: LaunchRequest): Launch {
     if (!this.#images)
       throw new Fault("unavailable", `there is no sandbox here: ${this.confinement.reasons[0]}`);
+    const images = this.#images;
+    const key = JSON.stringify(request);
+    const known = this.#recent.get(key);
+    const fresh = known && Date.now() - known.made < recent ? known : undefined;
+    const path = fresh?.path ?? images.pathOf(launchSteps(request, this.#abilities));
+    if (!fresh) this.#remember(key, path);
     return {
-      argv: [this.#images.pathOf(launchSteps(request, this.#abilities))],
-      failure: launchFailure,
+      argv: [path],
+      failure: (ended) => {
+        const fault = launchFailure(ended, images.prefix);
+        if (fault) this.#recent.delete(key);
+        return fault;
+      },
     };
+  }
+
+  #remember(key: string, path: string): void {
+    if (this.#recent.size > remembered) this.#recent.clear();
+    this.#recent.set(key, { path, made: Date.now() });
   }
 
   close(): void {
@@ -63,13 +84,16 @@ export class Launcher {
 }
 
 /** What a launch prints when it cannot go on is all that was printed. */
-export function launchFailure({ code, stderr }: { code?: number; stderr: string }): Fault | undefined {
-  if (!stderr.startsWith(failurePrefix) || code === undefined) return undefined;
-  const label = stderr.slice(failurePrefix.length).split("\n", 1)[0]!;
+export function launchFailure(
+  { code, stderr }: { code?: number; stderr: string },
+  prefix = failurePrefix,
+): LaunchFault | undefined {
+  if (!stderr.startsWith(prefix) || code === undefined) return undefined;
+  const label = stderr.slice(prefix.length).split("\n", 1)[0]!;
   const name = errnoName(code);
   if (label === becomeProgram.label)
-    return new Fault("denied", `its program may not be executed in the sandbox (${name})`);
-  return new Fault("unavailable", `the sandbox could not be set up: cannot ${label} (${name})`);
+    return new LaunchFault("denied", `its program may not be executed in the sandbox (${name})`);
+  return new LaunchFault("unavailable", `the sandbox could not be set up: cannot ${label} (${name})`);
 }
 
 function errnoName(code: number): string {
@@ -81,7 +105,8 @@ function usable(folders: readonly string[]): { images?: Images; problem: string 
   let problem = "";
   for (const folder of folders) {
     try {
-      const images = new Images(folder, thisMachine());
+      // No program can print what it does not know, and so pretend that it was never started.
+      const images = new Images(folder, thisMachine(), `ollie ${crypto.randomUUID()}: cannot `);
       const trouble = attemptImage(images, [must("end", "exit_group", 0)]);
       if (trouble === undefined) return { images, problem };
       problem = `programs in ${folder} cannot be executed: ${trouble}`;

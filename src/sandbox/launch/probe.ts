@@ -89,7 +89,7 @@ export function attemptImage(images: Images, steps: readonly Step[]): string | u
       env: {},
       stdin: "ignore",
     });
-    const text = stderr.toString().trim();
+    const text = stderr.toString().trim().replace(images.prefix, "cannot ");
     if (exitCode === 0 && text === "") return undefined;
     return text === "" ? `ended with ${signalCode ?? exitCode}` : `${text} (errno ${exitCode})`;
   } catch (error) {
