@@ -3,7 +3,7 @@
  * circles; but so is one that the sandbox has no part in, which must not be blamed on it.
  */
 import { accessSync, constants, lstatSync, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { tilde } from "../config/paths.ts";
 import { type Attempt, type Finding, findDenials } from "./denials.ts";
 import { follow } from "./links.ts";
@@ -84,9 +84,25 @@ function aboutPath(named: string, { kind, attempt }: Finding, scene: Scene): str
   const blamed = `the sandbox does not let tools ${verb} ${shown}`;
   const closed = scene.places.all.some((one) => one.firm && one.without & right && within(place, one.path));
   if (closed) return `${blamed}, and no rule can: it is ollie's own`;
+  if (right !== W && scene.replaced.includes(place))
+    return `${blamed}: they see in it only what a rule names, such as ${ruleFor(join(place, "NAME"), right, scene)}`;
+  const rule =
+    right === W && !exists && holdsProtected(place, scene.places)
+      ? ruleOnceMade(place, real, scene)
+      : `${ruleFor(place, runs ? R | X : right, scene)} would allow it`;
   const inTmp = within(real, "/tmp") && right === W;
-  const instead = inTmp ? "; use $TMPDIR for temporary files" : "";
-  return `${blamed}: ${ruleFor(place, runs ? R | X : right, scene)} would allow it${instead}`;
+  return `${blamed}: ${rule}${inTmp ? "; use $TMPDIR for temporary files" : ""}`;
+}
+
+/** A rule for the folder would give the right to write to what is in it, and not to itself: see grants.ts. */
+function ruleOnceMade(folder: string, path: string, scene: Scene): string {
+  const made = join(folder, relative(folder, path).split("/")[0]!);
+  const shown = (one: string) => printable(tilde(one, scene.home));
+  return `nothing new can be made in ${shown(folder)}, which holds something protected; once the user has made ${shown(made)}, ${ruleFor(made, W, scene)} would allow it`;
+}
+
+function holdsProtected(folder: string, { all }: Places): boolean {
+  return all.some(({ path, without }) => without & W && path !== folder && within(path, folder));
 }
 
 /** The right that the policy does not give and that the user has: the first that fits what was tried. */

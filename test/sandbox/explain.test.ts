@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { explain, type Scene } from "../../src/sandbox/explain.ts";
-import { House } from "./house.ts";
+import { House, may } from "./house.ts";
 
 let house: House;
 let scene: Scene;
@@ -108,6 +108,25 @@ describe("the right that was missing is named", () => {
     const text = said(put(output));
     expect(text).toContain(`does not let tools ${verb} `);
     expect(text).toContain(`filesystem.${key}: [`);
+  });
+});
+
+describe("no rule is named that would be of no use", () => {
+  test("in a folder that holds something protected nothing new can be made", () => {
+    const text = said(`mkdir: cannot create directory '${join(house.home, "new/inner")}': Permission denied`);
+    expect(text).toContain("nothing new can be made in ~, which holds something protected");
+    expect(text).toContain('once the user has made ~/new, filesystem.rw: ["~/new"]');
+    house.dir("new");
+    house.config("default", "filesystem: { rw: [~/new] }");
+    expect(may(house.confine().policy, join(house.home, "new/inner"))).toBe("rw");
+    house.config("default", "filesystem: { rw: ['~'] }");
+    expect(may(house.confine().policy, join(house.home, "other"))).toBe("");
+  });
+
+  test("of a folder that is covered tools see what is named in it", () => {
+    const text = said(`ls: cannot open directory '${closed}': Permission denied`, { replaced: [closed] });
+    expect(text).toContain("they see in it only what a rule names");
+    expect(text).toContain('filesystem.ro: ["~/closed/NAME"]');
   });
 });
 
