@@ -127,12 +127,16 @@ function confinementOf(abilities: Probed): HostConfinement {
     missing.push("change modes, owners and times of files outside");
     missing.push("reach the shared memory and message queues of the user's other programs");
     if (landlock < 3) missing.push("cut files outside to length 0");
-    missing.push("use shared memory of other programs");
   }
   if (landlock < 5) missing.push("send ioctls to devices that it may only read");
   if (landlock < scopeSince)
     missing.push("send signals to the user's other processes", "reach abstract sockets");
   if (sockets === "none") missing.push("reach the sockets of other programs");
-  if (!seccomp) missing.push("use networks that are not TCP", "set limits of the user's other processes");
+  if (!seccomp)
+    missing.push(
+      "use networks that are not TCP",
+      "use the user's keyrings",
+      "set limits of the user's other processes",
+    );
   return { state: missing.length > 0 ? "partial" : "enforced", landlock, sockets, missing, reasons };
 }
