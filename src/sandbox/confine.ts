@@ -10,6 +10,7 @@ import { GitGuard } from "./git-guard.ts";
 import type { LaunchRequest } from "./launch/compile.ts";
 import type { HostConfinement, Launcher } from "./launch/launcher.ts";
 import { replacedFolders } from "./launch/view.ts";
+import { realpathOfPart } from "./places.ts";
 import type { Policy } from "./policy.ts";
 import type { Confinement, PolicyRequest, Sandboxes } from "./sandbox.ts";
 import { withoutProject } from "./unattended.ts";
@@ -26,6 +27,8 @@ export interface SandboxOptions {
   yolo?: boolean;
   /** The user's runtime folder, `$XDG_RUNTIME_DIR`. */
   runtime?: string;
+  /** The user's home folder. */
+  home?: string;
 }
 
 export class Sandbox {
@@ -96,8 +99,15 @@ export class Sandbox {
   }
 
   #view(policy: Policy, { cwd, tmp }: CageRequest, sockets: string[]) {
-    const privateTmp = join(tmp, "slash-tmp");
-    return { policy, cwd: realpathSync(cwd), privateTmp, runtime: this.options.runtime, sockets };
+    const { runtime, home } = this.options;
+    return {
+      policy,
+      cwd: realpathSync(cwd),
+      privateTmp: join(tmp, "slash-tmp"),
+      runtime,
+      home: home && realpathOfPart(home),
+      sockets,
+    };
   }
 
   #launching(

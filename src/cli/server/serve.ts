@@ -61,7 +61,7 @@ export async function serve({
     const tools: ToolListeners = new ToolListeners(requireUnix(listen[0]!).path, () => server);
     const launcher = new Launcher(launchFolders(config, listen), config.settings.sandboxWithout);
     const runtimeFolder = config.environment.XDG_RUNTIME_DIR;
-    const sandbox = new Sandbox(launcher, { yolo, runtime: runtimeFolder });
+    const sandbox = new Sandbox(launcher, { yolo, runtime: runtimeFolder, home: config.paths.home });
     report.push(...shortcomings(sandbox.confinement));
     const shared = new Shared(config, tools, sandbox, log, listen);
     const told = shared.reports();

@@ -83,7 +83,7 @@ export function viewSteps(view: View): Step[] {
     ...(ownTmp ? [trees.put("/tmp")] : []),
     ...layers.flatMap(({ kind, path, within }) =>
       kind === "cover"
-        ? [mountEmpty(path), ...(path === "/run" ? links(path) : [])]
+        ? [mountEmpty(path), ...foldersAround(layers, path).flatMap((folder) => likeness(folder, path))]
         : [...(within === undefined ? [] : trees.makePlace(path, within)), trees.put(path)],
     ),
     ...pathsOf(layers, "cover").map((path) =>
@@ -183,9 +183,26 @@ const ownMemory = must(
   "mode=1777",
 );
 
-/** The links of /run, by which NixOS finds its programs. They show nothing that was not shown before. */
-function links(place: string): Step[] {
-  return linksIn(place).flatMap((path) => {
+/** A covered folder, and the folders in it that lead to what is shown there; outer ones first. */
+function foldersAround(layers: readonly Layer[], place: string): string[] {
+  const folders = new Set([place]);
+  for (const { path, within } of layers) {
+    if (within !== place) continue;
+    for (let folder = dirname(path); folder !== place; folder = dirname(folder)) folders.add(folder);
+  }
+  return [...folders].sort((a, b) => a.length - b.length);
+}
+
+/** The folder with its links: by those of /run NixOS finds its programs, by those at home users find what they keep elsewhere. */
+function likeness(folder: string, place: string): Step[] {
+  return folder === place
+    ? links(folder)
+    : [attempt(`make ${folder}`, "mkdirat", AT_FDCWD, folder, 0o755), ...links(folder)];
+}
+
+/** They show nothing that was not shown before. */
+function links(folder: string): Step[] {
+  return linksIn(folder).flatMap((path) => {
     const target = linkTarget(path);
     return target === undefined ? [] : [attempt(`link ${path}`, "symlinkat", target, AT_FDCWD, path)];
   });

@@ -10,6 +10,8 @@ export interface View {
   privateTmp: string;
   /** The user's runtime folder, full of sockets. */
   runtime?: string;
+  /** The user's home folder, links resolved. */
+  home?: string;
   /** Sockets that stay reachable: the tool's own address. */
   sockets: readonly string[];
 }
@@ -30,14 +32,14 @@ export interface Layout {
   strangers: string[];
 }
 
-export function layoutOf({ policy, cwd, runtime, sockets }: View): Layout {
+export function layoutOf({ policy, cwd, runtime, home, sockets }: View): Layout {
   const { filesystem, hidden, network } = policy;
   const ownTmp = hasOwnTmp({ policy, cwd, sockets });
   const inOwnTmp = (path: string) => ownTmp && inside(path, "/tmp");
   // Devices are written to whether or not the mount they lie in may be.
   const writable = topmost([...filesystem.rw, ...filesystem.rwx]).filter(isStorage);
   const reachable = [...sockets, ...network.unix].map(realSocket).filter((path) => path !== undefined);
-  const services = [...runtimeFolders(runtime), ...(ownTmp ? [] : sharedTmp(policy))].filter(
+  const services = [...servedFolders(runtime, home), ...(ownTmp ? [] : sharedTmp(policy))].filter(
     (place) => !writable.some((path) => inside(place, path)),
   );
   const covered = [...services, ...hidden.filter((place) => !writable.includes(place))].filter(
@@ -105,9 +107,12 @@ export function hasOwnMemory({ policy, cwd, sockets }: Pick<View, "policy" | "cw
   return filesystem.rw.includes(sharedMemory) && !granted.some((path) => path.startsWith(`${sharedMemory}/`));
 }
 
-/** Folders in which the services of the system and of the user's desktop listen. */
-function runtimeFolders(runtime: string | undefined): string[] {
-  return runtime === undefined ? ["/run"] : ["/run", runtime];
+/**
+ * Folders in which the services of the system and of the user's desktop listen; at home connections of ssh that are shared, gpg-agent,
+ * virtual machines with Docker. Those that listen by now could be covered one by one, but not those that a long call may wait for.
+ */
+function servedFolders(runtime: string | undefined, home: string | undefined): string[] {
+  return ["/run", runtime, home].flatMap((path) => (path === undefined || path === "/" ? [] : path));
 }
 
 /**
