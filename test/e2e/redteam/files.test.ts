@@ -43,12 +43,12 @@ const attempts: [what: string, command: string][] = [
   ["create through a link to a folder", "touch link/new"],
   ["write through a link to a file", "ln -sf $OUT/file f; echo x > f"],
   ["create through a dangling link", "ln -sf $OUT/new f; echo x > f"],
-  ["write through ..", "echo x > ../home/private/file"],
+  ["write through ..", "echo x > ../private/file"],
   ["write through /proc/self/root", "echo x > /proc/self/root$OUT/file"],
-  ["write through /proc/self/cwd", "echo x > /proc/self/cwd/../home/private/file"],
-  ["write through a descriptor's path", "exec 5<..; echo x > /proc/self/fd/5/home/private/file"],
+  ["write through /proc/self/cwd", "echo x > /proc/self/cwd/../private/file"],
+  ["write through a descriptor's path", "exec 5<..; echo x > /proc/self/fd/5/private/file"],
   ["write through the server's root", "echo x > /proc/$SERVER/root$OUT/file"],
-  ["write through the server's folder", "echo x > /proc/$SERVER/cwd/../home/private/file"],
+  ["write through the server's folder", "echo x > /proc/$SERVER/cwd/../private/file"],
   ["write through another process's root", "echo x > /proc/$OTHER/root$OUT/file"],
   ["write through another process's folder", "echo x > /proc/$OTHER/cwd/file"],
   ["read what another process has open", "cat /proc/$OTHER/fd/0"],
@@ -76,7 +76,7 @@ const ofInodes: [what: string, command: string][] = [
   ["mode through a link", "chmod 777 link/file"],
   [
     "mode through a descriptor",
-    `${perl('open(F, "<", "$ENV{OUT}/..") || open(F, "<", "..") or die $!; chmod(0777, "/proc/self/fd/" . fileno(F) . "/home/private/file") or die $!')}`,
+    `${perl('open(F, "<", "$ENV{OUT}/..") || open(F, "<", "..") or die $!; chmod(0777, "/proc/self/fd/" . fileno(F) . "/private/file") or die $!')}`,
   ],
 ];
 

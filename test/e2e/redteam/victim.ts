@@ -58,7 +58,7 @@ export class Victim {
   #session = "";
 
   private constructor(readonly server: OrdinaryServer) {
-    this.outside = join(server.home.home, "private");
+    this.outside = join(server.home.folder, "private");
   }
 
   static async start({ place = "elsewhere", without, sandbox, env = {} }: Host = {}): Promise<Victim> {
@@ -165,7 +165,7 @@ export class Victim {
   /** Everything of the user's that no tool is to change, as it is now: what and when, by path. */
   belongings(): Record<string, string> {
     const found: Record<string, string> = {};
-    for (const folder of [this.home, this.server.bin]) record(folder, found);
+    for (const folder of [this.home, this.outside, this.server.bin]) record(folder, found);
     return found;
   }
 
