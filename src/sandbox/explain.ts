@@ -84,6 +84,8 @@ function aboutPath(named: string, { kind, attempt }: Finding, scene: Scene): str
   const blamed = `the sandbox does not let tools ${verb} ${shown}`;
   const closed = scene.places.all.some((one) => one.firm && one.without & right && within(place, one.path));
   if (closed) return `${blamed}, and no rule can: it is ollie's own`;
+  if (right === R && place !== scene.home && within(scene.home, place))
+    return `${blamed}, and no rule can: it holds the home folder; name what is to be looked at in it`;
   if (right !== W && scene.replaced.includes(place))
     return `${blamed}: they see in it only what a rule names, such as ${ruleFor(join(place, "NAME"), right, scene)}`;
   const rule =

@@ -123,6 +123,11 @@ describe("no rule is named that would be of no use", () => {
     expect(may(house.confine().policy, join(house.home, "other"))).toBe("");
   });
 
+  test("a folder that holds the home folder is never listed as a whole", () => {
+    const text = said("ls: cannot open directory '/': Permission denied");
+    expect(text).toContain("does not let tools read /, and no rule can: it holds the home folder");
+  });
+
   test("of a folder that is covered tools see what is named in it", () => {
     const text = said(`ls: cannot open directory '${closed}': Permission denied`, { replaced: [closed] });
     expect(text).toContain("they see in it only what a rule names");
