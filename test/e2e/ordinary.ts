@@ -3,6 +3,7 @@ import {
   chmodSync,
   chownSync,
   copyFileSync,
+  lchownSync,
   linkSync,
   mkdirSync,
   mkdtempSync,
@@ -78,9 +79,9 @@ export class OrdinaryServer {
     return run([...become, ...argv], this.home.env, { cwd: this.home.work, stdin });
   }
 
-  /** Makes a folder, with what is in it, the user's. */
-  give(folder: string): void {
-    if (root) giveTo(uid, folder);
+  /** Makes a file, or a folder without what is in it, the user's. */
+  give(path: string): void {
+    if (root) lchownSync(path, uid, uid);
   }
 
   /** Starts a program as the user; it is the caller's to end. */

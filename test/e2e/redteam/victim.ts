@@ -22,6 +22,8 @@ export interface Host {
   /** Content of the user's `sandbox/default.yaml`. */
   sandbox?: string;
   env?: Record<string, string>;
+  /** Content of the env file. */
+  config?: string;
 }
 
 /** The hosts that attempts are made on; what cannot be kept from them where the kernel offers less is in SANDBOX.md. */
@@ -61,7 +63,13 @@ export class Victim {
     this.outside = join(server.home.folder, "private");
   }
 
-  static async start({ place = "elsewhere", without, sandbox, env = {} }: Host = {}): Promise<Victim> {
+  static async start({
+    place = "elsewhere",
+    without,
+    sandbox,
+    config,
+    env = {},
+  }: Host = {}): Promise<Victim> {
     const server = new OrdinaryServer(
       without === undefined ? env : { ...env, OLLIE_SANDBOX_WITHOUT: without },
       { rules },
@@ -69,6 +77,7 @@ export class Victim {
     );
     const victim = new Victim(server);
     victim.#furnish();
+    if (config !== undefined) victim.put(join(server.home.config, "env"), config);
     if (sandbox !== undefined) victim.put(join(server.home.config, "sandbox/default.yaml"), sandbox);
     try {
       await server.start();
@@ -133,6 +142,18 @@ export class Victim {
   /** Runs a command in the cage of a session, of the first one if none is named; returns the tool's result. */
   async run(command: string, session = this.#session): Promise<string> {
     return this.ask(`run ${command}`, session);
+  }
+
+  /** Runs a script once for each argument, `$1`, all in one call; returns what each has said, by its argument. */
+  async each(args: readonly string[], script: string): Promise<Map<string, string>> {
+    const steps = args.map((arg, i) => `echo "@@ ${i}"; attempt '${arg}' 2>&1`);
+    // Longer than what a model is shown: a file of the work folder has it whole.
+    const file = join(this.work, `said-${crypto.randomUUID()}`);
+    await this.run(`exec >${file} 2>&1\nattempt() { ${script}\n}\n${steps.join("\n")}`);
+    const parts = contentOf(file)
+      .split(/^@@ \d+\n/m)
+      .slice(1);
+    return new Map(args.map((arg, i) => [arg, parts[i] ?? ""]));
   }
 
   /** Submits a prompt (see `rules`) and returns the reply. */
