@@ -1,10 +1,9 @@
 /** How a program comes to run: what is executed in its place, prepares the process, and becomes it. */
 import { Fault } from "../fault.ts";
+import { processCeiling } from "./limits.ts";
 
 /** The preparation has failed, and the program has not run. */
 export class LaunchFault extends Fault {}
-
-import { processCeiling } from "./limits.ts";
 
 export interface Launch {
   /** Goes before the program's own argv. Executing it ends in the program, in the same process; nothing else stays behind. */

@@ -24,7 +24,6 @@ export interface Watched {
 }
 
 /** What lay at a path before the first of the calls that still run. */
-/** What lay at a path before the first of the calls that still run. */
 interface Before {
   entry: Entry;
   calls: number;
