@@ -12,6 +12,7 @@ import { callEnvironment } from "../../src/tools/environment.ts";
 import { type Meta, parseMeta } from "../../src/tools/meta.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 import type { CallContext, Tool } from "../../src/tools/tool.ts";
+import type { Wishes } from "../../src/tools/wishes.ts";
 import { codeBlocks, codeSpans, read, rows, section } from "./markdown.ts";
 
 const tools = read("doc/WRITING_TOOLS.md");
@@ -56,6 +57,16 @@ describe("doc/WRITING_TOOLS.md", () => {
       variants: true,
     };
     expect(firstColumn(section(tools, "The sidecar"))).toEqual(Object.keys(keys).sort());
+  });
+
+  test("has the arguments that mean something to ollie", () => {
+    const names: Record<Exclude<keyof Wishes, "sudo">, true> = {
+      elevated: true,
+      detach: true,
+      notify: true,
+      timeout: true,
+    };
+    expect(firstColumn(section(tools, "Arguments"))).toEqual(Object.keys(names).sort());
   });
 
   test("has the keys of a match", () => {
