@@ -49,6 +49,7 @@ export function askBroker(path: string, question: Question, call: BrokerCall): B
       call.onNonsense(toFault(error).message);
     }
   };
+  const last = () => lines.end().forEach(take);
 
   Bun.connect({
     unix: path,
@@ -70,7 +71,11 @@ export function askBroker(path: string, question: Question, call: BrokerCall): B
           gone(`the broker at ${path} wrote ${toFault(error).message}`);
         }
       },
-      close: () => gone(`the broker at ${path} has hung up`),
+      end: last,
+      close() {
+        last();
+        gone(`the broker at ${path} has hung up`);
+      },
       error() {},
     },
   }).catch(() => gone(`no broker listens at ${path}`));

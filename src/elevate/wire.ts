@@ -24,9 +24,19 @@ export const questionLine = z.object({
 /** olliesrv tells that the question is settled and nobody's answer is wanted any more. */
 export const decidedLine = z.object({ id, decided: z.enum(["allow", "deny", "withdrawn"]) });
 
+/** A broker that fills in one form for both writes `null`, or an empty text, for what does not belong to its answer. */
+const scope = z
+  .enum(["once", "session", ""])
+  .nullish()
+  .transform((text) => text || "once");
+const reason = z
+  .string()
+  .nullish()
+  .transform((text) => text ?? "");
+
 const answerLine = z.union([
-  z.object({ id, decision: z.literal("allow"), scope: z.enum(["once", "session"]).default("once") }),
-  z.object({ id, decision: z.literal("deny"), reason: z.string().default("") }),
+  z.object({ id, decision: z.literal("allow"), scope }),
+  z.object({ id, decision: z.literal("deny"), reason }),
   z.object({ id, password: z.string() }),
 ]);
 
@@ -70,5 +80,12 @@ export class Lines {
       .toString("utf8")
       .split("\n")
       .filter((line) => line.trim() !== "");
+  }
+
+  /** What is left when nothing more comes: the last line need not have an end. */
+  end(): string[] {
+    const text = Buffer.from(this.#rest).toString("utf8");
+    this.#rest = new Uint8Array(0);
+    return text.trim() === "" ? [] : [text];
   }
 }

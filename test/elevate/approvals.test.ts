@@ -102,6 +102,25 @@ describe("a broker", () => {
     broker.stop();
   });
 
+  test("may fill in one form for both answers, and hang up without an end of its line", async () => {
+    const forms = [
+      { decision: "allow", scope: null, reason: null },
+      { decision: "allow", scope: "", reason: "" },
+      { decision: "deny", scope: "once", reason: "no" },
+    ];
+    for (const form of forms) {
+      const broker = new FakeBroker(({ id }, write) => {
+        write(JSON.stringify({ id, ...form }));
+        broker.hangUp();
+      });
+      const answer = await ask(approvals({ socket: () => broker.path }).approvals);
+      expect(answer).toEqual(
+        form.decision === "allow" ? { decision: "allow", scope: "once" } : { decision: "deny", reason: "no" },
+      );
+      broker.stop();
+    }
+  });
+
   test("gives a password where one is asked for", async () => {
     const broker = new FakeBroker(({ id }, write) => write(line({ id, password: "pä ss" })));
     const { approvals: all } = approvals({ socket: () => broker.path });
