@@ -1,6 +1,6 @@
 /** From configs to the policy that holds on this host. */
-import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { Fault } from "../fault.ts";
 import { type Layer, rights } from "./config.ts";
 import { protectedPaths, type Repository } from "./git.ts";
@@ -38,6 +38,7 @@ interface Entry extends Followed {
 /** @param layers from the weakest to the strongest */
 export function resolvePolicy(layers: readonly Layer[], around: Surroundings): Resolved {
   const warnings: string[] = [];
+  const { places } = around;
   const entries = layers.flatMap((layer) => entriesOf(layer, around, warnings));
   let grants = granted(entries, around);
   // Who can write where a link lies could have it lead anywhere, and so give itself any folder.
@@ -61,7 +62,17 @@ export function resolvePolicy(layers: readonly Layer[], around: Surroundings): R
     frozen: frozen(grants, around),
     hidden: hidden(around),
   };
-  policy.network.unix = layers.flatMap((layer) => sockets(layer, around, warnings));
+  // Who writes a socket's path among files, as configs for Docker do, means to talk to it. One that tools can put there is none of these.
+  const named = safe.filter(
+    ({ real, rights: given, label }) =>
+      label && given & W && isOpenSocket(real, places) && !(grants.at(dirname(real)) & W),
+  );
+  policy.network.unix = [
+    ...new Set([
+      ...layers.flatMap((layer) => sockets(layer, around, warnings)),
+      ...named.map(({ real }) => real),
+    ]),
+  ];
   return { policy, grants, warnings: [...new Set(warnings)] };
 }
 
@@ -160,14 +171,20 @@ function sockets({ file, config }: Layer, around: Surroundings, warnings: string
     const label = file && `${file}: network.unix: ${text}`;
     return located(text, label, around, warnings)
       .filter(({ real }) => {
-        const closed = around.places.all.some(
-          (place) => place.firm && place.without & R && within(real, place.path),
-        );
+        const closed = isClosed(real, around.places);
         if (closed && label) warnings.push(`${label}: is ollie's own and protected`);
         return !closed;
       })
       .map(({ real }) => real);
   });
+}
+
+function isOpenSocket(real: string, places: Places): boolean {
+  return statSync(real, { throwIfNoEntry: false })?.isSocket() === true && !isClosed(real, places);
+}
+
+function isClosed(real: string, { all }: Places): boolean {
+  return all.some(({ path, without, firm }) => firm && without & R && within(real, path));
 }
 
 /** What git would run or obey, as far as it exists where tools can write. */

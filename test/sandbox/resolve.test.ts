@@ -138,13 +138,27 @@ describe("what is ollie's own", () => {
     for (const path of policy.hidden) expect(house.tmp.startsWith(`${path}/`)).toBe(false);
   });
 
+  test("a socket that is named among files may be connected to, unless tools could put it there", async () => {
+    const [service, own] = [join(house.dir(".service"), "s.sock"), join(house.cwd, "own.sock")];
+    const servers = [service, own].map((path) => createServer().listen(path));
+    await Promise.all(servers.map((server) => new Promise((resolve) => server.once("listening", resolve))));
+    try {
+      house.config("default", `filesystem: { ro: [/etc], rw: [${service}, ${own}] }`);
+      expect(house.confine().policy.network.unix).toEqual([service]);
+      house.config("default", `filesystem: { ro: [${service}] }`);
+      expect(house.confine().policy.network.unix).toEqual([]);
+    } finally {
+      for (const server of servers) server.close();
+    }
+  });
+
   test("no rule opens a socket of the server or a broker", async () => {
     const path = join(house.folder, "run/broker.sock");
     house.dir("../run");
     const server = createServer().listen(path);
     await new Promise((resolve) => server.once("listening", resolve));
     try {
-      house.config("default", `network: { unix: [${path}] }`);
+      house.config("default", `network: { unix: [${path}] }\nfilesystem: { rw: [${path}] }`);
       expect(house.confine().policy.network.unix).toEqual([]);
     } finally {
       server.close();
