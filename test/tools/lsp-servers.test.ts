@@ -1,9 +1,12 @@
 /** The lsp_* tools with real language servers: small projects, each with something that only a server that understands it can know. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { shippedTools, type Workshop } from "./helper.ts";
 import { session } from "./lsp-shop.ts";
+
+// Each starts several processes, on machines that have other things to do.
+setDefaultTimeout(120_000);
 
 const bin = join(shippedTools, "../../node_modules/.bin");
 const PATH = `${bin}:${process.env.PATH}`;

@@ -1,9 +1,12 @@
 /** The lsp_* tools and their bridge against a server that does everything the protocol allows, and more. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runs, until } from "../exec/helper.ts";
 import { fakeSession, hover, session, startsOf } from "./lsp-shop.ts";
+
+// Each starts several processes, on machines that have other things to do.
+setDefaultTimeout(120_000);
 
 const place = { path: "a.fake", line: 1, symbol: "one" };
 

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { plainLaunch } from "../../src/exec/launch.ts";
@@ -8,6 +8,9 @@ import { createRegistry } from "../../src/tools/registry.ts";
 import { ServicePool } from "../../src/tools/service.ts";
 import { pidsIn, runs, until } from "../exec/helper.ts";
 import { folder, Workshop, writeTool } from "./helper.ts";
+
+// Each starts several processes, on machines that have other things to do.
+setDefaultTimeout(120_000);
 
 /** Answers with its pid and what it was asked; some requests mean more. */
 const service = `#!/usr/bin/env ollie-run
