@@ -8,8 +8,8 @@ const options = { ...whichOptions, json: { type: "boolean", help: "print JSON" }
 export const doctor = command({
   usage: "[OPTIONS] [--json]",
   about:
-    "Checks the configuration, the backends and what this machine has, and says what to do. Status 1 if something stands in the way of\n" +
-    "running agents; a warning is about something that works only in part.",
+    "Checks the configuration, the backends, how far tools can be confined, and what this machine has, and says what to do. Status 1 if\n" +
+    "something stands in the way of running agents; a warning is about something that works only in part.",
   options,
   words: [0, 0],
   async run({ values }) {

@@ -13,8 +13,8 @@ const options = {
 export const init = command({
   usage: "[--force] [--config DIR]",
   about:
-    "Writes the env template, agents, prompts, tools and scripts into the config folder, and o into ~/.local/bin. What you changed or\n" +
-    "removed is left as it is and named. The first start of the server does the same.",
+    "Writes the env template, agents, prompts, skills, tools and scripts into the config folder, and o into ~/.local/bin. What you changed\n" +
+    "or removed is left as it is and named. The first start of the server does the same.",
   options,
   words: [0, 0],
   async run({ values }) {

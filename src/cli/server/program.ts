@@ -22,7 +22,7 @@ export const olliesrv: Program = {
       load: async () => (await import("./control.ts")).status,
     },
     doctor: {
-      summary: "check configuration, backends and machine",
+      summary: "check configuration, backends, sandbox and machine",
       load: async () => (await import("./doctor.ts")).doctor,
     },
     elevate: {
