@@ -7,13 +7,14 @@
  */
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { sessionOf } from "./libc.ts";
+import { statOf } from "./proc.ts";
 import { type Tag, tagOf } from "./tag.ts";
 
 /** The variable that carries the marks, by which those who come after this process's death find what it left. */
 export const markName = "OLLIE_EXEC";
 
-/** Names this process: its pid and, since pids are used again, its start time in ticks since boot. `proc_pid_stat(5)`. */
-export const owner = `${process.pid}-${startTime(readFileSync("/proc/self/stat", "utf8"))}`;
+/** Names this process: its pid and, since pids are used again, its start time. */
+export const owner = `${process.pid}-${statOf("self")!.start}`;
 
 let count = 0;
 
@@ -137,11 +138,9 @@ class Search {
     const belongs = this.belongs(pid);
     if (belongs === undefined) return "unknown";
     if (!belongs) return "stranger";
-    try {
-      return isDead(readFileSync(`/proc/${pid}/stat`, "utf8")) ? "dead" : "member";
-    } catch {
-      return "unknown";
-    }
+    const stat = statOf(pid);
+    if (!stat) return "unknown";
+    return stat.dead ? "dead" : "member";
   }
 
   /** Undefined: it is gone, or nothing can be said at this moment. */
@@ -158,7 +157,7 @@ class Search {
     if (session === leader) return true;
     // Another user's, which could not be ended either.
     if (tag && !its) return false;
-    if (this.found.has(parentOf(pid))) return true;
+    if (this.found.has(statOf(pid)?.parent ?? 0)) return true;
     const variables = environment(pid);
     // Empty also within execve; a tag would have been there even then.
     return variables || tag ? variables.includes(mark) : undefined;
@@ -201,12 +200,8 @@ const greatestPid = 2 ** 22;
 
 /** Whether the process with that owner name still runs. */
 function isAlive(name: string): boolean {
-  try {
-    const [pid, start] = name.split("-");
-    return startTime(readFileSync(`/proc/${pid}/stat`, "utf8")) === start;
-  } catch {
-    return false;
-  }
+  const [pid, start] = name.split("-");
+  return statOf(Number(pid))?.start === start;
 }
 
 /** Ids of all processes that can be seen. */
@@ -214,29 +209,6 @@ export function pids(): number[] {
   return readdirSync("/proc")
     .filter((name) => /^[0-9]/.test(name))
     .map(Number);
-}
-
-/** A process whose first thread alone has ended looks like a zombie, but for the number of its threads. */
-function isDead(stat: string): boolean {
-  const all = fields(stat);
-  return (all[0] === "Z" || all[0] === "X") && Number(all[17]) <= 1;
-}
-
-/** The fields of `/proc/PID/stat` from the third on; the second, the name, may itself contain blanks and parentheses. */
-function fields(stat: string): string[] {
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-}
-
-function parentOf(pid: number): number {
-  try {
-    return Number(fields(readFileSync(`/proc/${pid}/stat`, "utf8"))[1]);
-  } catch {
-    return 0;
-  }
-}
-
-function startTime(stat: string): string {
-  return fields(stat)[19]!;
 }
 
 function environment(pid: number): string {

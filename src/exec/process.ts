@@ -1,11 +1,10 @@
 /**
  * Running one program to its end: see `run`. This folder knows nothing of tools, agents or sessions; `ollie-remote` uses it as it is.
  */
-import { closeSync } from "node:fs";
 import { end, type Member } from "./family.ts";
+import { inTime } from "./in-time.ts";
 import type { Launch } from "./launch.ts";
-import { pipe } from "./libc.ts";
-import { type Spawned, spawnProgram } from "./spawn.ts";
+import { spawnPiped } from "./spawn.ts";
 import { OutputStream, type TextFilter } from "./stream.ts";
 
 export interface RunOptions {
@@ -69,23 +68,23 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const started = performance.now();
   if (options.signal.aborted) return { ended: "cancelled", text: "", bytes: 0, wall: 0 };
   const { child, family, stdout, stderr } = start(options);
-  const drained = Promise.all([stdout.done, stderr.done]).then(() => true);
+  const drained = Promise.all([stdout.done, stderr.done]);
 
   const exited = child.exited.then(() => "exit" as const);
   const limit = interruption(options);
   const ended = await Promise.race([exited, limit.reached]);
   limit.dispose();
   letGo(child);
-  if (ended === "exit") await within(drain, drained);
+  if (ended === "exit") await inTime(drained, drain);
   const { ended: leftovers, left } = await end(family, grace);
   // Nobody we know holds the pipes any more; still, the end of file is waited for only as long as something comes.
-  for (let before = -1; before !== stdout.bytes + stderr.bytes && !(await within(drain, drained)); ) {
+  for (let before = -1; before !== stdout.bytes + stderr.bytes && !(await inTime(drained, drain)); ) {
     before = stdout.bytes + stderr.bytes;
   }
   stdout.stop();
   stderr.stop();
   await drained;
-  await within(drain, exited);
+  await inTime(exited, drain);
 
   const { stderr: complaint, ...composed } = await compose(stdout, stderr);
   const code = child.exitCode ?? undefined;
@@ -104,31 +103,16 @@ export async function run(options: RunOptions): Promise<RunResult> {
 
 function start(options: RunOptions) {
   const input = typeof options.stdin === "string" ? new TextEncoder().encode(options.stdin) : options.stdin;
-  const pipes: ReturnType<typeof pipe>[] = [];
-  let spawned: Spawned;
-  try {
-    pipes.push(pipe(), pipe());
-    spawned = spawnProgram({
-      ...options,
-      stdin: options.lifeline ? "pipe" : input.length > 0 ? input : "ignore",
-      stdout: pipes[0]!.write,
-      stderr: pipes[1]!.write,
-    });
-    if (options.lifeline) feed(spawned.child, input);
-  } catch (error) {
-    for (const { read } of pipes) closeSync(read);
-    throw error;
-  } finally {
-    for (const { write } of pipes) closeSync(write);
-  }
-  const [out, err] = pipes.map(({ read }) => read) as [number, number];
+  const stdin = options.lifeline ? "pipe" : input.length > 0 ? input : "ignore";
+  const { stdout, stderr, ...spawned } = spawnPiped({ ...options, stdin });
+  if (options.lifeline) feed(spawned.child, input);
   const onText = live(options.onOutput);
   const stream = (fd: number, path: string) =>
     new OutputStream(fd, { path, cap: diskLimit, limit: textLimit, onText, filter: options.filter?.() });
   return {
     ...spawned,
-    stdout: stream(out, options.spill),
-    stderr: stream(err, `${options.spill}.err`),
+    stdout: stream(stdout, options.spill),
+    stderr: stream(stderr, `${options.spill}.err`),
   };
 }
 
@@ -156,13 +140,6 @@ function interruption(options: RunOptions) {
     options.signal.removeEventListener("abort", cancel);
   };
   return { reached: promise, dispose };
-}
-
-/** Whether the promise resolved in time. */
-function within(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, milliseconds, false);
-  return Promise.race([promise.then(() => true), late]).finally(() => clearTimeout(timer));
 }
 
 function live(onOutput: RunOptions["onOutput"]): (text: string) => void {

@@ -2,8 +2,8 @@
  * Keeps what this process knows from other processes of the same user: without this, any of them reads a key that was handed over in
  * the environment from `/proc/PID/environ`, or from memory with `ptrace(2)`.
  */
-import { readFileSync } from "node:fs";
 import { forbidDumps, memory } from "./libc.ts";
+import { statOf } from "./proc.ts";
 
 /**
  * Overwrites the values of variables in the block that the kernel shows as `/proc/PID/environ`. Whoever wants to know a value must
@@ -29,10 +29,7 @@ export function seal(): void {
   forbidDumps();
 }
 
-/** `env_start` and `env_end` of `proc_pid_stat(5)`, which are 0 where they are not told. */
 function environmentBlock(): Buffer {
-  const stat = readFileSync("/proc/self/stat", "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const [start, end] = [Number(fields[47]), Number(fields[48])];
+  const [start, end] = statOf("self")!.environment;
   return start > 0 && end > start ? memory(start, end - start) : Buffer.alloc(0);
 }

@@ -2,9 +2,9 @@
 import { closeSync } from "node:fs";
 import { Fault } from "../fault.ts";
 import { end, type Family } from "./family.ts";
+import { inTime } from "./in-time.ts";
 import type { Launch } from "./launch.ts";
-import { pipe } from "./libc.ts";
-import { spawnProgram } from "./spawn.ts";
+import { spawnPiped } from "./spawn.ts";
 
 export interface ServiceOptions {
   /** As in `RunOptions`. */
@@ -50,20 +50,8 @@ const kept = 4096;
  * @throws Fault if it cannot be started, ends at once, is not ready in time or is given up; then nothing of it runs any more
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const pipes: ReturnType<typeof pipe>[] = [];
-  let spawned: ReturnType<typeof spawnProgram>;
-  try {
-    pipes.push(pipe(), pipe());
-    const [out, err] = pipes as [ReturnType<typeof pipe>, ReturnType<typeof pipe>];
-    spawned = spawnProgram({ ...options, stdin: "ignore", stdout: out.write, stderr: err.write });
-  } catch (error) {
-    for (const { read } of pipes) closeSync(read);
-    throw error;
-  } finally {
-    for (const { write } of pipes) closeSync(write);
-  }
-  const [out, err] = pipes.map(({ read }) => read) as [number, number];
-  const program = new Program(spawned.child, spawned.family, out, err);
+  const { child, family, stdout, stderr } = spawnPiped({ ...options, stdin: "ignore" });
+  const program = new Program(child, family, stdout, stderr);
   if (await program.isReady(options)) return program;
   const running = program.running;
   await program.end();
@@ -99,7 +87,7 @@ class Program implements Service {
       this.running = false;
       this.#ready.resolve(false);
       await end(family, grace);
-      await Promise.race([drained, Bun.sleep(drain)]);
+      await inTime(drained, drain);
       const code = child.exitCode ?? undefined;
       return { ok: code === 0, how: this.#ending(), code, said: this.#said };
     });

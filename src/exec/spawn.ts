@@ -1,10 +1,11 @@
 /** Starting a program so that it and all that it starts can be found and ended, also by those who come after this process's death. */
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, closeSync, constants, statSync } from "node:fs";
 import { Fault, toFault } from "../fault.ts";
 import { passedOn, unattended } from "./env.ts";
 import { type Family, markName, newMark, pids } from "./family.ts";
 import { ensureKeeper } from "./keeper.ts";
 import { type Launch, plainLaunch } from "./launch.ts";
+import { pipe } from "./libc.ts";
 import { tagged } from "./tag.ts";
 
 export interface SpawnOptions {
@@ -38,6 +39,25 @@ export function spawnProgram(options: SpawnOptions): Spawned {
     return spawnIn(launch, options);
   } finally {
     launch.close?.();
+  }
+}
+
+/** As `spawnProgram`, with a pipe for each of its outputs: `stdout` and `stderr` are the reading ends, to be closed by the caller. */
+export function spawnPiped(
+  options: Omit<SpawnOptions, "stdout" | "stderr">,
+): Spawned & { stdout: number; stderr: number } {
+  const pipes: ReturnType<typeof pipe>[] = [];
+  try {
+    pipes.push(pipe());
+    pipes.push(pipe());
+    const [out, err] = pipes as [ReturnType<typeof pipe>, ReturnType<typeof pipe>];
+    const spawned = spawnProgram({ ...options, stdout: out.write, stderr: err.write });
+    return { ...spawned, stdout: out.read, stderr: err.read };
+  } catch (error) {
+    for (const { read } of pipes) closeSync(read);
+    throw error;
+  } finally {
+    for (const { write } of pipes) closeSync(write);
   }
 }
 

@@ -1,8 +1,7 @@
 /** Cages for calls: the policy that holds for one, on what this host can enforce. */
-
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { ownProgram } from "../exec/own.ts";
+import { compiled, ownProgram } from "../exec/own.ts";
 import { Fault } from "../fault.ts";
 import { attend } from "./aftermath.ts";
 import type { Cage } from "./cage.ts";
@@ -141,7 +140,6 @@ function matches(name: string, variable: string): boolean {
 /** Tools in TypeScript are run by this program, from a checkout by its sources; and tools may be clients of the server. */
 function withOwnPrograms(policy: Policy): Policy {
   const folder = dirname(ownProgram());
-  const compiled = import.meta.path.startsWith("/$bunfs/");
   const own = compiled
     ? [ownProgram(), ...["ollie-9p", "o"].map((name) => join(folder, name)).filter(existsSync)]
     : [ownProgram(), resolve(import.meta.dir, "../..")];

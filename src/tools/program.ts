@@ -1,12 +1,8 @@
 /** What is executed for a tool: the file itself, or for a TypeScript tool this very binary. */
-
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
-import { ownProgram } from "../exec/own.ts";
+import { compiled, ownProgram } from "../exec/own.ts";
 import { Fault, toFault } from "../fault.ts";
-
-/** Inside a compiled binary the sources live in a file system of its own. */
-const compiled = import.meta.path.startsWith("/$bunfs/");
 
 /**
  * argv of a tool.

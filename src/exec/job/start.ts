@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Fault } from "../../fault.ts";
 import { markName } from "../family.ts";
 import type { Launch } from "../launch.ts";
-import { ownProgram } from "../own.ts";
+import { compiled, ownProgram } from "../own.ts";
 import type { SupervisorAnswer, SupervisorInput } from "./supervisor.ts";
 import { identify, type Supervisor } from "./supervisor-process.ts";
 import { lookNow } from "./watch.ts";
@@ -22,8 +22,6 @@ export interface JobProgram {
 /** Milliseconds in which a supervisor says that the program runs. */
 const patience = 20_000;
 
-/** Inside a compiled binary the sources live in a file system of its own. */
-const compiled = import.meta.path.startsWith("/$bunfs/");
 /** Of a binary this very one, also when another has been installed under its name meanwhile. */
 const supervisorCommand = compiled
   ? ["/proc/self/exe", "job-supervisor"]

@@ -1,9 +1,10 @@
 /** Which process supervises a job, in a way that is still true when this server is gone and its pids are used again. */
 import { readFileSync } from "node:fs";
+import { statOf } from "../proc.ts";
 
 export interface Supervisor {
   pid: number;
-  /** Start time in ticks since boot: pids are used again. `proc_pid_stat(5)`. */
+  /** As in `ProcessStat`. */
   start: string;
   /** The boot that both of them count from. */
   boot: string;
@@ -11,24 +12,14 @@ export interface Supervisor {
 
 /** Undefined where there is no such process. */
 export function identify(pid: number): Supervisor | undefined {
-  const fields = statOf(pid);
-  return fields && { pid, start: fields[19]!, boot: bootId() };
+  const stat = statOf(pid);
+  return stat && { pid, start: stat.start, boot: bootId() };
 }
 
 /** One that only waits for its parent to notice its end does not run. */
 export function isRunning({ pid, start, boot }: Supervisor): boolean {
-  const fields = statOf(pid);
-  return fields !== undefined && fields[19] === start && !"ZX".includes(fields[0]!) && boot === bootId();
-}
-
-/** The fields of `/proc/PID/stat` from the third on; the second, the name, may itself contain blanks and parentheses. */
-function statOf(pid: number): string[] | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  } catch {
-    return undefined;
-  }
+  const stat = statOf(pid);
+  return stat !== undefined && stat.start === start && !stat.dead && boot === bootId();
 }
 
 let boot: string | undefined;

@@ -12,6 +12,7 @@ import { closeSync, writeSync } from "node:fs";
 import type { ReadableStreamDefaultReader } from "node:stream/web";
 import { type Fault, toFault } from "../../fault.ts";
 import { end, type Member } from "../family.ts";
+import { inTime } from "../in-time.ts";
 import { dismissKeeper } from "../keeper.ts";
 import { pipe } from "../libc.ts";
 import { seal } from "../seal.ts";
@@ -113,12 +114,12 @@ function start({ argv, launch, cwd, env, stdin }: SupervisorInput): Started {
 }
 
 async function finish({ child, family, output, reader }: Started): Promise<void> {
-  const drained = pump(reader, output).then(() => true);
+  const drained = pump(reader, output);
   await child.exited;
-  await within(drain, drained);
+  await inTime(drained, drain);
   const { ended, left } = await end(family, grace);
   // Nobody we know holds the pipe any more; still, the end of file is waited for only as long as something comes.
-  for (let before = -1; before !== output.bytes && !(await within(drain, drained)); ) before = output.bytes;
+  for (let before = -1; before !== output.bytes && !(await inTime(drained, drain)); ) before = output.bytes;
   reader.cancel().catch(() => {});
   output.close();
   writeExit(".", {
@@ -141,12 +142,6 @@ async function pump(reader: Started["reader"], output: JobOutputWriter): Promise
     unyielded = 0;
     await new Promise(setImmediate);
   }
-}
-
-function within(milliseconds: number, promise: Promise<boolean>): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, milliseconds, false);
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 function describe(ended: Member[], left: Member[]): string | undefined {
