@@ -121,7 +121,6 @@ export function fileOf<T>(
 }
 
 /** All files of the table that are there for who looks. */
-
 export function filesOf<T>(
   rows: readonly Row<T>[],
   site: Site<T>,

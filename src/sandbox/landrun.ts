@@ -9,7 +9,7 @@ import { Fault } from "../fault.ts";
 import { landlockSteps, netSince, scopeSince, unixSince } from "./launch/landlock.ts";
 import { inheritedSteps } from "./launch/process.ts";
 import { type Filter, seccompStep } from "./launch/seccomp.ts";
-import { must, type Step } from "./launch/step.ts";
+import { noNewPrivs, type Step } from "./launch/step.ts";
 import type { Machine } from "./launch/syscalls.ts";
 import { neededFiles } from "./libraries.ts";
 
@@ -80,9 +80,7 @@ export function confiningSteps(wishes: Wishes, kernel: Kernel): Step[] {
   const filter = filterOf(wishes, landlock);
   return [
     ...inheritedSteps(),
-    ...(landlock > 0
-      ? landlockSteps(policy, landlock, unix, { ...unrestricted, flags })
-      : [must("set no_new_privs", "prctl", 38, 1, 0, 0, 0)]),
+    ...(landlock > 0 ? landlockSteps(policy, landlock, unix, { ...unrestricted, flags }) : [noNewPrivs]),
     ...(seccomp && filter ? [seccompStep(filter, machine)] : []),
   ];
 }

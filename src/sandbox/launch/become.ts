@@ -5,9 +5,8 @@ import { join } from "node:path";
 import { execve } from "../../exec/libc.ts";
 import { Fault } from "../../fault.ts";
 import { buildImage } from "./image.ts";
-import { AT_FDCWD } from "./landlock.ts";
 import { attempt, type Step } from "./step.ts";
-import type { Machine } from "./syscalls.ts";
+import { AT_FDCWD, type Machine } from "./syscalls.ts";
 
 const AT_REMOVEDIR = 0x200;
 

@@ -19,8 +19,7 @@ export interface Abilities {
   seccomp: boolean;
 }
 
-export interface LaunchRequest extends Omit<View, "policy"> {
-  policy: Policy;
+export interface LaunchRequest extends View {
   /** Bytes of address space of each process. */
   memory?: number;
   /** Pid of whom the program is not to outlive. */

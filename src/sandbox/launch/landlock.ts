@@ -1,7 +1,8 @@
 /** Landlock: `landlock(7)`, and `Documentation/userspace-api/landlock.rst` for what came with which ABI. */
 import { realpathSync, statSync } from "node:fs";
 import type { Policy } from "../policy.ts";
-import { attempt, must, type Step } from "./step.ts";
+import { attempt, must, noNewPrivs, type Step } from "./step.ts";
+import { AT_FDCWD, O_CLOEXEC, O_PATH } from "./syscalls.ts";
 
 const right = {
   execute: 1n << 0n,
@@ -65,7 +66,6 @@ const netBind = 1n << 0n;
 const netConnect = 1n << 1n;
 const scopeAbstractUnix = 1n << 0n;
 const scopeSignal = 1n << 1n;
-const NO_NEW_PRIVS = 38;
 
 export const netSince = 4;
 export const scopeSince = 6;
@@ -80,7 +80,7 @@ export interface Loosened {
   flags?: number;
 }
 
-export function handledRights(abi: number): bigint {
+function handledRights(abi: number): bigint {
   return knownSince.reduce((rights, [since, more]) => (abi >= since ? rights | more : rights), 0n);
 }
 
@@ -100,7 +100,7 @@ export function landlockSteps(
   const rules = handled === 0n ? [] : pathRules(policy, handled, sockets);
   if (net !== 0n) rules.push(...portRules(policy.network));
   return [
-    must("set no_new_privs", "prctl", NO_NEW_PRIVS, 1, 0, 0, 0),
+    noNewPrivs,
     ...(handled === 0n && net === 0n && scope === 0n
       ? []
       : [
@@ -145,9 +145,6 @@ function pathRule(path: string, rights: bigint): Step[] {
   ];
 }
 
-export const AT_FDCWD = -100;
-const O_PATH = 0o10000000;
-export const O_CLOEXEC = 0o2000000;
 const RESOLVE_NO_SYMLINKS = 4;
 
 /**

@@ -48,11 +48,6 @@ export class Launcher {
     this.confinement = confinementOf(this.#abilities);
   }
 
-  /** How sockets are kept from a program decides how its own address must look. */
-  get sockets(): SocketGuard {
-    return this.confinement.sockets;
-  }
-
   /** @throws Fault "io" if the image cannot be written */
   launch(request: LaunchRequest): Launch {
     if (!this.#images)

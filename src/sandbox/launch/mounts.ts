@@ -4,9 +4,8 @@
  */
 import { existsSync, mkdirSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
-import { AT_FDCWD, O_CLOEXEC } from "./landlock.ts";
 import { attempt, must, type Step } from "./step.ts";
-import { ENOENT } from "./syscalls.ts";
+import { AT_FDCWD, ENOENT, O_CLOEXEC, O_CREAT, O_WRONLY } from "./syscalls.ts";
 import {
   hasOwnMemory,
   inside,
@@ -32,8 +31,6 @@ const AT_RECURSIVE = 0x8000;
 const AT_EMPTY_PATH = 0x1000;
 const MOVE_MOUNT_F_EMPTY_PATH = 4;
 const MOUNT_ATTR_RDONLY = 1n;
-const O_WRONLY = 1;
-const O_CREAT = 0o100;
 
 /** Shared memory and message queues are reached by number and not by a path. */
 const own = CLONE_NEWNS | CLONE_NEWIPC;

@@ -5,12 +5,12 @@ import type { SandboxPart } from "../../config/settings.ts";
 import type { Policy } from "../policy.ts";
 import type { Abilities } from "./compile.ts";
 import type { Images } from "./images.ts";
-import { AT_FDCWD, landlockSteps } from "./landlock.ts";
+import { landlockSteps } from "./landlock.ts";
 import { namespaceSteps, viewSteps } from "./mounts.ts";
 import { capabilitySteps, processSteps } from "./process.ts";
 import { seccompStep } from "./seccomp.ts";
-import { must, refused, reveal, type Step } from "./step.ts";
-import { EACCES, EROFS } from "./syscalls.ts";
+import { must, noNewPrivs, refused, reveal, type Step } from "./step.ts";
+import { AT_FDCWD, EACCES, EROFS } from "./syscalls.ts";
 
 export interface Probed extends Abilities {
   /** Why something cannot be done: a sentence each. */
@@ -71,7 +71,7 @@ export function probe(images: Images, scratch: string, without: readonly Sandbox
   const seccomp =
     given("seccomp") &&
     works("seccomp", [
-      must("set no_new_privs", "prctl", 38, 1, 0, 0, 0),
+      noNewPrivs,
       seccompStep(filter, machine),
       refused(EACCES, "have a socket refused that must be", "socket", 2, 2, 0),
     ]);

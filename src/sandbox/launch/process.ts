@@ -1,7 +1,7 @@
 /** What a program expects of the process it starts in, and what it must not have. */
 import { readFileSync } from "node:fs";
-import { AT_FDCWD } from "./landlock.ts";
 import { attempt, equals, must, type Step } from "./step.ts";
+import { AT_FDCWD, O_WRONLY } from "./syscalls.ts";
 
 const RLIMIT_CORE = 4;
 const RLIMIT_NPROC = 6;
@@ -12,7 +12,6 @@ const SIGXFSZ = 25;
 const SIGKILL = 9;
 const PDEATHSIG = 1;
 const CAPBSET_DROP = 24;
-const O_WRONLY = 1;
 /** What `select(2)` survives. Bun has raised its own soft limit beyond, and children would inherit that. */
 const openFiles = 1024n;
 /** Linux may have more capabilities one day; to drop one that does not exist fails and does no harm. */

@@ -123,7 +123,7 @@ const load = (offset: number): Instruction => [LOAD, 0, 0, offset];
 const answer = (errno: number): Instruction => [RETURN, 0, 0, errno === 0 ? ALLOW : ERRNO | errno];
 
 /** The filter's program, `struct sock_filter` after `struct sock_filter`. */
-export function filterProgram(filter: Filter, machine: Machine): Uint8Array {
+function filterProgram(filter: Filter, machine: Machine): Uint8Array {
   const program: Instruction[] = [
     load(4), // seccomp_data.arch: another one's calls have other numbers
     [JUMP_EQUAL, 1, 0, auditArch[machine]],

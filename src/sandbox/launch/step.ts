@@ -49,5 +49,10 @@ export function reveal(label: string, call: SyscallName | number, ...args: Argum
   return { call, args, label, returns: { least: smallest, most: smallest } };
 }
 
+const PR_SET_NO_NEW_PRIVS = 38;
+
+/** Without it a process may neither restrict itself with Landlock nor filter its system calls. */
+export const noNewPrivs: Step = must("set no_new_privs", "prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+
 /** What a program that was started with the words `argv` behind the image becomes. */
 export const becomeProgram: Step = must("run the program", "exec");

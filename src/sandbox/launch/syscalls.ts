@@ -57,6 +57,13 @@ export function thisMachine(): Machine {
   throw new Fault("invalid", `there is no sandbox for ${process.arch} processors`);
 }
 
+/** Of `open(2)` and its like: relative to the working folder, and flags. */
+export const AT_FDCWD = -100;
+export const O_WRONLY = 1;
+export const O_CREAT = 0o100;
+export const O_CLOEXEC = 0o2000000;
+export const O_PATH = 0o10000000;
+
 /** `errno(3)`. */
 export const EPERM = 1;
 export const ENOENT = 2;
