@@ -1,5 +1,6 @@
 /** Sandbox configs on this host: which there are, and what one comes to for a call. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import type { Paths } from "../config/paths.ts";
 import { Fault, toFault } from "../fault.ts";
 import { Approvals } from "./approvals.ts";
@@ -11,7 +12,7 @@ import { readLayers, sandboxFile, sandboxNames } from "./layers.ts";
 import { follow } from "./links.ts";
 import { type Places, placesOf, realpathOfPart } from "./places.ts";
 import type { Policy } from "./policy.ts";
-import { type ProjectFile, readProjectFile, unapprovedRemark } from "./project.ts";
+import { type ProjectFile, projectFileName, readProjectFile, unapprovedRemark } from "./project.ts";
 import { checkCwd, resolvePolicy, type Surroundings } from "./resolve.ts";
 
 /** What every policy of a server is made from. */
@@ -62,7 +63,7 @@ export interface Survey extends Confinement {
 /** What launching needs of it. */
 export type SandboxConfigs = Pick<Sandboxes, "names" | "check" | "policyFor">;
 
-/** Milliseconds for which a policy counts as unchanged. */
+/** Milliseconds for which a policy counts as unchanged, where none of the files that say what holds has changed. */
 const fresh = 1000;
 /** Policies that are remembered at once. */
 const remembered = 256;
@@ -70,7 +71,7 @@ const remembered = 256;
 export class Sandboxes {
   readonly approvals: Approvals;
   readonly #told = new Set<string>();
-  readonly #known = new Map<string, { survey: Survey; made: number }>();
+  readonly #known = new Map<string, { survey: Survey; made: number; stamp: string }>();
   #prepared = false;
 
   /** @param onWarning gets each warning once, for a log */
@@ -92,7 +93,7 @@ export class Sandboxes {
   }
 
   /**
-   * What confines a call. Files that change are noticed within 2 s.
+   * What confines a call. Configs, the project's file and approvals that change are noticed at once, what their paths lead to within 2 s.
    * @throws Fault as `check` does, and "denied" or "invalid" where no sandbox can be made around `cwd`: it lies in a place that is
    *   protected, or holds everything; the sentence says what to choose instead
    */
@@ -100,8 +101,9 @@ export class Sandboxes {
     this.#prepare();
     const key = [name, cwd, tmp].join("\0");
     let known = this.#known.get(key);
-    if (!known || Date.now() - known.made > fresh) {
-      known = { survey: this.survey(cwd, name, tmp), made: Date.now() };
+    if (!known || Date.now() - known.made > fresh || known.stamp !== this.#stamp(cwd, name, known.survey)) {
+      const survey = this.survey(cwd, name, tmp);
+      known = { survey, made: Date.now(), stamp: this.#stamp(cwd, name, survey) };
       for (const oldest of this.#known.keys()) {
         if (this.#known.size < remembered) break;
         this.#known.delete(oldest);
@@ -111,6 +113,14 @@ export class Sandboxes {
     const { remarks, warnings, ...rest } = known.survey;
     for (const warning of warnings) if (this.#first("", warning)) this.onWarning(warning);
     return { ...rest, remarks: remarks.filter((remark) => this.#first(listener, remark)) };
+  }
+
+  /** Of every file that says something, whether it exists or not. */
+  #stamp(cwd: string, name: string | undefined, { repository }: Survey): string {
+    const { config } = this.ground.paths;
+    const configs = ["default", name || "default"].map((one) => sandboxFile(config, one));
+    const projects = [cwd, repository?.top ?? cwd].map((folder) => join(folder, projectFileName));
+    return [...configs, ...projects, this.approvals.file].map(stampOf).join(" ");
   }
 
   #first(listener: string, text: string): boolean {
@@ -165,6 +175,15 @@ export class Sandboxes {
     try {
       mkdirSync(paths.memory, { recursive: true, mode: 0o700 });
     } catch {} // a config folder that cannot be written: there is no memory then
+  }
+}
+
+function stampOf(file: string): string {
+  try {
+    const { ino, size, ctimeMs } = statSync(file);
+    return `${ino}:${size}:${ctimeMs}`;
+  } catch {
+    return "none";
   }
 }
 

@@ -57,6 +57,20 @@ describe("a project's file", () => {
     expect(may(house.confine().policy, data)).toBe("");
   });
 
+  test("and its approval count for the very next call, and so does a change of either", () => {
+    const file = house.file("project/.ollie-sandbox.yaml", asks);
+    const sandboxes = house.sandboxes();
+    const now = () =>
+      may(sandboxes.policyFor({ cwd: house.cwd, tmp: house.tmp, listener: "s/a" }).policy, data);
+    expect(now()).toBe("");
+    sandboxes.approvals.approve(file, asks);
+    expect(now()).toBe("rw");
+    writeFileSync(file, `${asks}#\n`);
+    expect(now()).toBe("");
+    house.config("default", "filesystem: { ro: [~/data] }");
+    expect(now()).toBe("r");
+  });
+
   test("is found at the top of the repository as well, that of the folder itself first", () => {
     for (const name of ["objects", "refs"]) house.dir(`project/.git/${name}`);
     house.file("project/.git/HEAD");

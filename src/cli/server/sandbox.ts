@@ -26,7 +26,7 @@ export const sandbox = command({
   usage: "show|approve|revoke [DIR] [OPTIONS]",
   about:
     `show prints what tools may do in DIR (default: this folder) and what its ${projectFileName} asks for. approve lets that file count\n` +
-    "as it is now and prints what it asks for; revoke takes that back. A server that runs notices it within 2 s.",
+    "as it is now and prints what it asks for; revoke takes that back. It counts for the next call.",
   options,
   words: [1, 2],
   async run({ values, words: [action, folder = "."] }) {
