@@ -53,7 +53,10 @@ describe("configuration", () => {
 
   test("an empty variable in the process environment brings the default back", () => {
     envFile("OLLIE_MODEL=m\nOLLIE_LOG=debug");
-    expect(load({ OLLIE_MODEL: "", OLLIE_LOG: "" }).settings).toEqual({ logLevel: "info", elevateTimeout: 300 });
+    expect(load({ OLLIE_MODEL: "", OLLIE_LOG: "" }).settings).toEqual({
+      logLevel: "info",
+      elevateTimeout: 300,
+    });
   });
 
   test("XDG folders are honoured, relative ones ignored as the specification says", () => {
