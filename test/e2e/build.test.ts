@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { lacks } from "../needs.ts";
 import { build, dist, Home, run, startServer, succeeded, type TestServer } from "./harness.ts";
 
 setDefaultTimeout(300_000);
@@ -215,8 +216,7 @@ describe("for other machines", () => {
     }
   });
 
-  // .ci/run installs the emulator and a C library for it, and CI must not pass without; at home they are a lot to ask for.
-  test.skipIf(!emulated && !process.env.CI)(
+  test.skipIf(lacks("qemu-user and a C library for arm64", emulated))(
     "the arm64 programs run under qemu-user, and serve each other",
     async () => {
       const program = (name: string) => join(out, "linux-arm64", name);

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chownSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { lacksRoot } from "../needs.ts";
 import { dist, Home, type Outcome, startServer, type TestServer } from "./harness.ts";
 
 setDefaultTimeout(60_000);
@@ -87,7 +88,7 @@ describe("folders", () => {
 });
 
 // Only root can make a socket another user's.
-test.skipIf(process.getuid!() !== 0)("another user's server is said to be that", async () => {
+test.skipIf(lacksRoot())("another user's server is said to be that", async () => {
   mkdirSync(join(home.folder, "theirs"), { mode: 0o755 });
   const path = join(home.folder, "theirs/9p");
   const theirs = Bun.listen({ unix: path, socket: { open: (socket) => void socket.end(), data() {} } });

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { until } from "./harness.ts";
-import { canBeOrdinary, OrdinaryServer } from "./ordinary.ts";
+import { lacksOrdinary, OrdinaryServer } from "./ordinary.ts";
 
 // The build may be a part of the first one.
 setDefaultTimeout(60_000);
@@ -38,7 +38,7 @@ async function read(path: string): Promise<string> {
   return (await server.p9(["read", path])).stdout;
 }
 
-describe.skipIf(!canBeOrdinary).each([
+describe.skipIf(lacksOrdinary).each([
   ["in the sandbox", []],
   ["without a sandbox", ["--yolo"]],
 ])("a call %s", (_where, args) => {
@@ -92,7 +92,7 @@ describe.skipIf(!canBeOrdinary).each([
   });
 });
 
-describe.skipIf(!canBeOrdinary)("a server", () => {
+describe.skipIf(lacksOrdinary)("a server", () => {
   test("tells other programs of its user nothing of its environment and memory", async () => {
     await start();
     const attempts = ["environ", "auxv"].map((name) => `cat /proc/${server.pid}/${name}`);

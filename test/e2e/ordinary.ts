@@ -12,6 +12,7 @@ import {
   rmSync,
 } from "node:fs";
 import { join } from "node:path";
+import { lacksPrograms } from "../needs.ts";
 import { build, dist, Home, type Outcome, run } from "./harness.ts";
 
 const root = process.getuid!() === 0;
@@ -20,11 +21,8 @@ const setpriv = Bun.which("setpriv");
 const uid = root ? 61_000 + (process.pid % 4000) : process.getuid!();
 const become = root ? [setpriv ?? "setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups"] : [];
 
-/** The user is made up for the tests: nothing else runs as they do. */
-export const isThrowaway = root;
-
-/** As root it takes setpriv (package util-linux) to be somebody else. */
-export const canBeOrdinary = !root || setpriv !== null;
+/** As root it takes setpriv to be somebody else. */
+export const lacksOrdinary = root && lacksPrograms("setpriv");
 
 export class OrdinaryServer {
   readonly home: Home;

@@ -3,6 +3,7 @@ import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runs } from "../exec/helper.ts";
+import { lacksPrograms } from "../needs.ts";
 import { startServer, type TestServer, until } from "./harness.ts";
 
 setDefaultTimeout(60_000);
@@ -26,6 +27,7 @@ await service.serve(async ({ write }: { write?: string }) => {
 `;
 const tool = `#!/usr/bin/env ollie-run
 import { print, readArgs, service } from "ollie:tool";
+import { lacksPrograms } from "../needs.ts";
 print(String(await service.ask(await readArgs())));
 `;
 
@@ -95,18 +97,20 @@ test.each([
   );
 });
 
-const clangd = Bun.which("clangd") !== null || process.env.CI;
-test.skipIf(!clangd)("the shipped lsp tools do their work in it, and the rename is the call's", async () => {
-  await start();
-  const name = await session("lsp_hover", "lsp_rename", "lsp_diagnostics");
-  const { work } = server.home;
-  writeFileSync(join(work, "compile_flags.txt"), "");
-  writeFileSync(join(work, "a.c"), "int add(int a);\nint f(void) { return add(1); }\n");
-  const place = { path: "a.c", line: 2, symbol: "add" };
-  expect(await ask(name, place, "lsp_hover")).toContain("int add(int a)");
-  expect(await ask(name, { ...place, newName: "plus", apply: true }, "lsp_rename")).toStartWith(
-    "2 places in 1 file",
-  );
-  expect(await ask(name, { path: "a.c" }, "lsp_diagnostics")).toStartWith("No problems in a.c");
-  expect(await Bun.file(join(work, "a.c")).text()).toContain("return plus(1)");
-});
+test.skipIf(lacksPrograms("clangd"))(
+  "the shipped lsp tools do their work in it, and the rename is the call's",
+  async () => {
+    await start();
+    const name = await session("lsp_hover", "lsp_rename", "lsp_diagnostics");
+    const { work } = server.home;
+    writeFileSync(join(work, "compile_flags.txt"), "");
+    writeFileSync(join(work, "a.c"), "int add(int a);\nint f(void) { return add(1); }\n");
+    const place = { path: "a.c", line: 2, symbol: "add" };
+    expect(await ask(name, place, "lsp_hover")).toContain("int add(int a)");
+    expect(await ask(name, { ...place, newName: "plus", apply: true }, "lsp_rename")).toStartWith(
+      "2 places in 1 file",
+    );
+    expect(await ask(name, { path: "a.c" }, "lsp_diagnostics")).toStartWith("No problems in a.c");
+    expect(await Bun.file(join(work, "a.c")).text()).toContain("return plus(1)");
+  },
+);

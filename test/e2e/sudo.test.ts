@@ -16,6 +16,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { lacks } from "../needs.ts";
 import { build, dist, run, succeeded, until } from "./harness.ts";
 import { Terminal } from "./terminal.ts";
 
@@ -223,7 +224,7 @@ function allow(line: string): void {
   writeFileSync(sudoers, line, { mode: 0o440 });
 }
 
-describe.skipIf(!possible)("sudo", () => {
+describe.skipIf(lacks("to run as root, with sudo and useradd", possible))("sudo", () => {
   let server: UsersServer;
   let uid: number;
   beforeAll(async () => {

@@ -11,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { lacksPrograms } from "../needs.ts";
 import { dist, Home, startServer, until } from "./harness.ts";
 import { World } from "./namespace-world.ts";
 
@@ -263,7 +264,7 @@ describe("a tool", () => {
   });
 });
 
-describe.skipIf(!setpriv)("a process with no-new-privs", () => {
+describe.skipIf(lacksPrograms("setpriv"))("a process with no-new-privs", () => {
   const noPrivs = (...argv: string[]) => world.home.run([setpriv!, "--no-new-privs", ...argv]);
   const p9 = join(dist, "ollie-9p");
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { codeBlocks } from "../docs/markdown.ts";
+import { lacks, lacksPrograms } from "../needs.ts";
 import { startServer, type TestServer, until } from "./harness.ts";
 
 const scenario = {
@@ -13,15 +14,14 @@ const scenario = {
   ],
 };
 
-const missing = ["Xvfb", "scrot"].filter((name) => !Bun.which(name));
-if (missing.length > 0) console.warn(`No picture is taken of a screen: there is no ${missing.join(", ")}`);
+const lacksScreen = lacksPrograms("Xvfb", "scrot");
 
 let server: TestServer;
 let screen: Bun.Subprocess<"ignore", "pipe", "ignore"> | undefined;
 let confined = false;
 beforeAll(async () => {
   const env: Record<string, string> = {};
-  if (missing.length === 0) {
+  if (!lacksScreen) {
     screen = Bun.spawn(["Xvfb", "-displayfd", "1", "-screen", "0", "320x200x24", "-nolisten", "tcp"], {
       stdin: "ignore",
       stdout: "pipe",
@@ -101,13 +101,14 @@ test("a page is fetched, and a file saved where the next call finds it", async (
   }
 });
 
-test("a window on the user's desktop needs somebody who allows it", async () => {
-  if (!(await server.read("tools")).includes("gui_notify")) return;
-  expect(await call("gui_notify", { title: "x" })).toMatch(/gui_notify was not run|denied/);
+test.skipIf(lacksScreen)("what reaches for the user's desktop needs somebody who allows it", async () => {
+  expect(await call("gui_screenshot", {})).toStartWith(
+    "gui_screenshot was not run: it needs the user's permission",
+  );
 });
 
 // spectacle, where there is one, goes before scrot and needs a desktop of KDE's.
-test.skipIf(missing.length > 0 || Bun.which("spectacle") !== null)(
+test.skipIf(lacksScreen || lacks("a host without spectacle", Bun.which("spectacle") === null))(
   "a picture of the screen is taken once the user allows it",
   async () => {
     const asked = server.read("elevate/wait");

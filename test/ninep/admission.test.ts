@@ -8,6 +8,7 @@ import type { Peer } from "../../src/ninep/file.ts";
 import { type ListenOptions, listenLoopback, listenUnix } from "../../src/ninep/listen.ts";
 import { ramfs } from "../../src/ninep/ramfs.ts";
 import { Server } from "../../src/ninep/server.ts";
+import { lacksPrograms } from "../needs.ts";
 import { cleanUp, cleanup, temporary } from "./serve.ts";
 
 afterEach(cleanUp);
@@ -90,7 +91,7 @@ describe("a process without no-new-privs", () => {
   });
 });
 
-describe.skipIf(!setpriv)("a process with no-new-privs", () => {
+describe.skipIf(lacksPrograms("setpriv"))("a process with no-new-privs", () => {
   test("is refused, with what it can do, in as many bytes as an error may have", async () => {
     const { path } = await listen();
     const told = await attach(path, noPrivs, '{ aname: "" }');
@@ -127,10 +128,12 @@ describe.skipIf(!setpriv)("a process with no-new-privs", () => {
     expect(seen.peers[0]!.as).toEqual({ some: "body" });
   });
 
-  test.skipIf(!python)("is judged by what it was when it connected, not by who has its pid", async () => {
-    const { path } = await listen();
-    // It hands its connection to a child, which cannot be told from it, and ends: nobody can look at it any more.
-    const script = `
+  test.skipIf(lacksPrograms("python3"))(
+    "is judged by what it was when it connected, not by who has its pid",
+    async () => {
+      const { path } = await listen();
+      // It hands its connection to a child, which cannot be told from it, and ends: nobody can look at it any more.
+      const script = `
 import os, socket, struct, sys
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
@@ -143,9 +146,12 @@ text = lambda t: struct.pack("<H", len(t)) + t
 send(100, struct.pack("<I", 8192) + text(b"9P2000"))
 print(send(104, struct.pack("<II", 0, 0xffffffff) + text(b"") + text(b""))[5:].decode())
 `;
-    const child = Bun.spawn([...noPrivs, python!, "-c", script, path], { stdout: "pipe" });
-    expect(await new Response(child.stdout).text()).toMatch(/^permission denied: (no-new-privs|the process)/);
-  });
+      const child = Bun.spawn([...noPrivs, python!, "-c", script, path], { stdout: "pipe" });
+      expect(await new Response(child.stdout).text()).toMatch(
+        /^permission denied: (no-new-privs|the process)/,
+      );
+    },
+  );
 });
 
 describe("the token", () => {

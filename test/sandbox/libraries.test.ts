@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { readElf } from "../../src/sandbox/elf.ts";
 import { neededFiles } from "../../src/sandbox/libraries.ts";
+import { lacksPrograms } from "../needs.ts";
 
 let place: string;
 beforeEach(() => {
@@ -161,7 +162,7 @@ test("what is neither is told", () => {
 const programs = ["/bin/sh", "/usr/bin/git", "/usr/bin/perl", "/usr/bin/python3", "/usr/bin/curl"].filter(
   (path) => Bun.file(path).size > 0,
 );
-test.skipIf(Bun.which("ldd") === null).each(programs)("as the loader itself does: %s", (program) => {
+test.skipIf(lacksPrograms("ldd")).each(programs)("as the loader itself does: %s", (program) => {
   const said = Bun.spawnSync(["ldd", program]).stdout.toString();
   const paths = [...said.matchAll(/(?:=> )?(\/\S+) \(0x/g)].map(([, path]) => realpathSync(path!));
   expect(paths.length).toBeGreaterThan(0);

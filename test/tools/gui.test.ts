@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createRegistry } from "../../src/tools/registry.ts";
+import { lacksPrograms } from "../needs.ts";
 import { runTool as call, dir, fakeProgram as fake, runtime } from "./direct.ts";
 import { shippedTools } from "./helper.ts";
 
@@ -97,10 +98,8 @@ describe("gui_dialog with kdialog", () => {
 });
 
 const needed = ["Xvfb", "scrot", "import", "zenity", "xdotool"];
-const missing = needed.filter((name) => !Bun.which(name));
-if (missing.length > 0) console.warn(`The desktop's tools are not tested: there is no ${missing.join(", ")}`);
 
-describe.skipIf(missing.length > 0)("on an X server", () => {
+describe.skipIf(lacksPrograms(...needed))("on an X server", () => {
   let server: Bun.Subprocess<"ignore", "pipe", "ignore">;
   let display = "";
   beforeAll(async () => {

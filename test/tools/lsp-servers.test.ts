@@ -2,6 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { lacks } from "../needs.ts";
 import { shippedTools, type Workshop } from "./helper.ts";
 import { session } from "./lsp-shop.ts";
 
@@ -10,9 +11,11 @@ setDefaultTimeout(120_000);
 
 const bin = join(shippedTools, "../../node_modules/.bin");
 const PATH = `${bin}:${process.env.PATH}`;
-/** In CI all of them have to be there. */
 const missing = (...programs: string[]) =>
-  !process.env.CI && programs.some((program) => Bun.which(program, { PATH }) === null);
+  lacks(
+    programs.join(" and "),
+    programs.every((program) => Bun.which(program, { PATH }) !== null),
+  );
 
 function project(files: Record<string, string>): Workshop {
   const shop = session({ PATH });

@@ -7,6 +7,7 @@ import { placeOfName } from "../../data/tools/lib/web/addresses.ts";
 import { load } from "../../data/tools/lib/web/load.ts";
 import { takeProxies } from "../../data/tools/lib/web/proxy.ts";
 import { ask, parseUrl } from "../../data/tools/lib/web/request.ts";
+import { lacksPrograms } from "../needs.ts";
 import { Workshop } from "./helper.ts";
 
 const article = `<!doctype html><title>Bolts &amp; nuts</title><body><nav><a href="/">Home</a></nav>
@@ -330,15 +331,13 @@ test("proxies are read as curl reads them, and leave the environment", () => {
   );
 });
 
-const openssl = Bun.which("openssl");
-if (!openssl) console.warn("web_fetch over TLS is not tested: there is no openssl");
-test.skipIf(!openssl)(
+test.skipIf(lacksPrograms("openssl"))(
   "TLS: a certificate has to be one that counts, and for the name that was asked for",
   async () => {
     const [key, cert] = [join(shop.dir, "key.pem"), join(shop.dir, "cert.pem")];
     Bun.spawnSync([
       ...[
-        openssl!,
+        "openssl",
         "req",
         "-x509",
         "-newkey",

@@ -1,19 +1,8 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { lacksSmallDisk, onSmallDisk } from "../needs.ts";
 
-/** A file system of 4 MiB that only the command sees: it is mounted in a namespace of its own and goes with it. */
-const mounted = 'mount -t tmpfs -o size=4m none "$1" && TMPDIR=$1 && export TMPDIR && shift && exec "$@"';
-
-function onSmallDisk(...command: string[]) {
-  const folder = mkdtempSync(join(tmpdir(), "ollie-small-"));
-  try {
-    return Bun.spawnSync(["unshare", "-rm", "sh", "-c", mounted, "sh", folder, ...command]);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
+const child = join(import.meta.dir, "fulldisk.child.ts");
 
 const usual = { submitted: "accepted", waits: 0, reply: "As before.", whole: true, history: true };
 const full = "journal.jsonl cannot grow: full";
@@ -38,18 +27,10 @@ const outcomes: Record<string, object> = {
   end: { ...both, errors: [], results: ["fine"] },
 };
 
-test.each(Object.keys(outcomes))(
+test.skipIf(lacksSmallDisk()).each(Object.keys(outcomes))(
   "a disk that is full when a %s is to be written loses no agent and tells what happened",
   (kind) => {
-    if (!onSmallDisk("true").success) {
-      console.warn("not tested: this user may not mount a small file system (unshare -rm)");
-      return;
-    }
-    const { stdout, stderr } = onSmallDisk(
-      process.execPath,
-      join(import.meta.dir, "fulldisk.child.ts"),
-      kind,
-    );
+    const { stdout, stderr } = onSmallDisk("4m", () => [process.execPath, child, kind]);
     expect(stderr.toString()).toBe("");
     expect(JSON.parse(stdout.toString())).toEqual({ ...outcomes[kind], restart: [true, true, 0, "idle"] });
   },

@@ -1,6 +1,6 @@
 /** Attempts on processes outside of the call: the server, its keeper, other calls, other programs of the user. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { isThrowaway } from "../ordinary.ts";
+import { lacksRoot } from "../../needs.ts";
 import { contentOf, denied, hosts, perl, sys, Victim } from "./victim.ts";
 
 const key = "sk-proj-nobody-else-reads-this-0123456789";
@@ -110,7 +110,7 @@ describe.each(Object.entries({ full, fallback }))("%s host", (_name, host) => {
   });
 
   // Should it work, nothing of that user's is left: not for somebody's own desktop.
-  test.skipIf(!isThrowaway)("end everybody", async () => {
+  test.skipIf(lacksRoot())("end everybody", async () => {
     const before = Object.values(targets).map(state);
     await victim.run("kill -9 -1; kill -KILL 0");
     expect(Object.values(targets).map(state)).toEqual(before);

@@ -2,11 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { lacksPrograms } from "../../needs.ts";
 import { until } from "../harness.ts";
 import { contentOf, hosts, perl, Victim } from "./victim.ts";
-
-const tmux = Bun.which("tmux");
-const sshAgent = Bun.which("ssh-agent");
 
 /** Listens on a socket (`@` in front: an abstract one) and says `REACHED` to who connects or sends. */
 const listener = `
@@ -184,7 +182,7 @@ describe.each(Object.entries({ full, tmp, fallback }))("%s host", (_name, host) 
     await victim.server.run(["rm", path]);
   });
 
-  describe.skipIf(!tmux)("tmux", () => {
+  describe.skipIf(lacksPrograms("tmux"))("tmux", () => {
     afterAll(async () => {
       for (const name of ["default", "later"]) await victim.server.run(["tmux", "-L", name, "kill-server"]);
     });
@@ -208,7 +206,7 @@ describe.each(Object.entries({ full, tmp, fallback }))("%s host", (_name, host) 
     });
   });
 
-  test.skipIf(!sshAgent)("the user's ssh-agent", async () => {
+  test.skipIf(lacksPrograms("ssh-agent"))("the user's ssh-agent", async () => {
     const { stdout } = await victim.server.run(["ssh-agent", "-s"]);
     const [, socket, pid] = /SSH_AUTH_SOCK=([^;]+);.*SSH_AGENT_PID=(\d+)/s.exec(stdout)!;
     try {

@@ -13,23 +13,20 @@ import {
   reveal,
   type Step,
 } from "../../../src/sandbox/launch/step.ts";
-import { EPERM, type Machine } from "../../../src/sandbox/launch/syscalls.ts";
+import { AT_FDCWD, ENOENT, EPERM, type Machine } from "../../../src/sandbox/launch/syscalls.ts";
+import { lacksPrograms } from "../../needs.ts";
 import { end, folder, machine, returned } from "./helper.ts";
 
-const AT_FDCWD = -100;
 const EEXIST = 17;
-const ENOENT = 2;
 const EBADF = 9;
 
 const place = folder();
-const has = (program: string) => Bun.which(program) !== null;
 const readers: Record<Machine, { disassembler: string; emulator: string[] }> = {
-  x64: { disassembler: "objdump", emulator: [] },
+  x64: { disassembler: "x86_64-linux-gnu-objdump", emulator: ["qemu-x86_64-static"] },
   arm64: { disassembler: "aarch64-linux-gnu-objdump", emulator: ["qemu-aarch64-static"] },
 };
 /** An image of this machine runs by itself. */
 const emulator = (kind: Machine) => (kind === machine ? [] : readers[kind].emulator);
-const runs = (kind: Machine) => kind === machine || (emulator(kind).length > 0 && emulator(kind).every(has));
 
 function image(steps: readonly Step[], kind: Machine = machine): string {
   const path = join(place, `image-${Math.random()}`);
@@ -44,7 +41,7 @@ function tool(...argv: string[]): string {
 }
 
 describe.each(["x64", "arm64"] as const)("%s", (kind) => {
-  test.skipIf(!has("readelf"))("the file is one that tools understand", () => {
+  test.skipIf(lacksPrograms("readelf"))("the file is one that tools understand", () => {
     const path = image([must("do it", "chdir", "/a/b"), end], kind);
     const headers = tool("readelf", "-W", "-h", "-l", path);
     expect(headers).toContain(kind === "x64" ? "Advanced Micro Devices X86-64" : "AArch64");
@@ -54,22 +51,24 @@ describe.each(["x64", "arm64"] as const)("%s", (kind) => {
   });
 
   const { disassembler } = readers[kind];
-  const reads = kind === "x64" ? machine === "x64" && has(disassembler) : has(disassembler);
-  test.skipIf(!reads)("the machine code is what the listing beside it says", async () => {
-    const source = await Bun.file(join(import.meta.dir, "../../../src/sandbox/launch/image.ts")).text();
-    const listing = new RegExp(`^ {2}${kind}: \`\\n([^\`]+)\``, "m").exec(source)![1]!;
-    const lines = [...listing.matchAll(/^ +([0-9a-f]+) +(?:[a-z]+: )?(?:([a-z.]+)\b)?/gm)];
-    const said = lines.map(([, , mnemonic]) => mnemonic).filter((name) => name !== undefined);
-    const code = Uint8Array.fromHex(lines.map(([, hex]) => hex).join(""));
-    const raw = join(place, `code-${kind}`);
-    writeFileSync(raw, code);
-    const target = kind === "x64" ? ["-m", "i386:x86-64"] : ["-m", "aarch64"];
-    const printed = tool(disassembler, "-D", "-b", "binary", ...target, "--no-show-raw-insn", raw);
-    const found = [...printed.matchAll(/^ +[0-9a-f]+:\t([a-z.]+)/gm)].map(([, mnemonic]) => mnemonic!);
-    const plain = (name: string) => name.replace(/^movabs$/, "mov").replace(/^(cmov|j)z$/, "$1e");
-    expect(said.length).toBeGreaterThan(30);
-    expect(found.slice(0, said.length).map(plain)).toEqual(said);
-  });
+  test.skipIf(lacksPrograms(disassembler))(
+    "the machine code is what the listing beside it says",
+    async () => {
+      const source = await Bun.file(join(import.meta.dir, "../../../src/sandbox/launch/image.ts")).text();
+      const listing = new RegExp(`^ {2}${kind}: \`\\n([^\`]+)\``, "m").exec(source)![1]!;
+      const lines = [...listing.matchAll(/^ +([0-9a-f]+) +(?:[a-z]+: )?(?:([a-z.]+)\b)?/gm)];
+      const said = lines.map(([, , mnemonic]) => mnemonic).filter((name) => name !== undefined);
+      const code = Uint8Array.fromHex(lines.map(([, hex]) => hex).join(""));
+      const raw = join(place, `code-${kind}`);
+      writeFileSync(raw, code);
+      const target = kind === "x64" ? ["-m", "i386:x86-64"] : ["-m", "aarch64"];
+      const printed = tool(disassembler, "-D", "-b", "binary", ...target, "--no-show-raw-insn", raw);
+      const found = [...printed.matchAll(/^ +[0-9a-f]+:\t([a-z.]+)/gm)].map(([, mnemonic]) => mnemonic!);
+      const plain = (name: string) => name.replace(/^movabs$/, "mov").replace(/^(cmov|j)z$/, "$1e");
+      expect(said.length).toBeGreaterThan(30);
+      expect(found.slice(0, said.length).map(plain)).toEqual(said);
+    },
+  );
 
   describe("as a program", () => {
     const run = (steps: readonly Step[], argv: string[] = [], env: Record<string, string> = {}) => {
@@ -77,7 +76,7 @@ describe.each(["x64", "arm64"] as const)("%s", (kind) => {
       const { exitCode, stdout, stderr } = Bun.spawnSync(command, { cwd: place, env, stdin: "ignore" });
       return { code: exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
     };
-    const testIf = test.skipIf(!runs(kind));
+    const testIf = test.skipIf(lacksPrograms(...emulator(kind)));
     const say = (text: string) => must(`say ${text}`, "write", 1, text, text.length);
     const fails = attempt("close nothing", "close", 999);
 

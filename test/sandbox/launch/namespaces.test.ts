@@ -17,6 +17,7 @@ import { launchSteps } from "../../../src/sandbox/launch/compile.ts";
 import { launchFailure } from "../../../src/sandbox/launch/launcher.ts";
 import { must, reveal } from "../../../src/sandbox/launch/step.ts";
 import { ENOENT } from "../../../src/sandbox/launch/syscalls.ts";
+import { lacks, lacksRoot } from "../../needs.ts";
 import {
   as,
   call,
@@ -28,6 +29,7 @@ import {
   unixAddress,
   until,
   users,
+  type Who,
   World,
 } from "./helper.ts";
 
@@ -40,11 +42,12 @@ afterAll(removeFolders);
 /** With namespaces also where Landlock and seccomp would deny the same. */
 const alone = { landlock: 0, seccomp: false };
 
-async function namespacesFor(who: (typeof users)[number]): Promise<boolean> {
+async function namespacesFor(who: Who): Promise<boolean> {
   const world = new World(who, elsewhere);
   return (await world.sh("exit 0", {}, { namespaces: true })).code === 0;
 }
 const able = new Map(await Promise.all(users.map(async (who) => [who, await namespacesFor(who)] as const)));
+const lacksNamespaces = (who: Who) => lacks(`user and mount namespaces, as ${who}`, able.get(who) === true);
 
 function listenAt(path: string) {
   return Bun.listen({ unix: path, socket: { data() {} } });
@@ -60,7 +63,7 @@ function connector(world: World, path: string): string {
 }
 
 describe.each(users)("as %s", (who) => {
-  const testIf = test.skipIf(!able.get(who));
+  const testIf = test.skipIf(lacksNamespaces(who));
   const enter = { namespaces: true };
 
   testIf("modes, owners, times and attributes of what is outside stay as they are", async () => {
@@ -348,28 +351,31 @@ describe.each(users)("as %s", (who) => {
   });
 });
 
-test.skipIf(!isRoot || !able.get("root"))("root's tools find no passwords", async () => {
+test.skipIf(lacksRoot() || lacksNamespaces("root"))("root's tools find no passwords", async () => {
   const world = new World("root", elsewhere);
   expect(readFileSync("/etc/shadow", "utf8")).not.toBe("");
   const { stdout } = await world.sh("cat /etc/shadow; head -c 4 /etc/passwd", {}, { namespaces: true });
   expect(stdout).toBe("root");
 });
 
-test.skipIf(!isRoot || !able.get("root"))("what is unmounted outside is unmounted inside, too", async () => {
-  const world = new World("root", elsewhere);
-  const mounted = world.at("mounted");
-  mkdirSync(mounted);
-  expect(Bun.spawnSync(["mount", "-t", "tmpfs", "none", mounted]).success).toBe(true);
-  try {
-    writeFileSync(join(mounted, "file"), "");
-    const script = `: >ready; while ! [ -e go ]; do sleep 0.01; done; grep -c ${mounted} /proc/self/mounts`;
-    const running = world.sh(script, {}, { namespaces: true });
-    await until("the call runs", () => existsSync(world.at("rwx/ready")));
-    expect(Bun.spawnSync(["umount", mounted]).success).toBe(true);
-    rmdirSync(mounted);
-    world.write("rwx/go", "");
-    expect((await running).stdout).toBe("0\n");
-  } finally {
-    Bun.spawnSync(["umount", "-l", mounted], { stderr: "ignore" });
-  }
-});
+test.skipIf(lacksRoot() || lacksNamespaces("root"))(
+  "what is unmounted outside is unmounted inside, too",
+  async () => {
+    const world = new World("root", elsewhere);
+    const mounted = world.at("mounted");
+    mkdirSync(mounted);
+    expect(Bun.spawnSync(["mount", "-t", "tmpfs", "none", mounted]).success).toBe(true);
+    try {
+      writeFileSync(join(mounted, "file"), "");
+      const script = `: >ready; while ! [ -e go ]; do sleep 0.01; done; grep -c ${mounted} /proc/self/mounts`;
+      const running = world.sh(script, {}, { namespaces: true });
+      await until("the call runs", () => existsSync(world.at("rwx/ready")));
+      expect(Bun.spawnSync(["umount", mounted]).success).toBe(true);
+      rmdirSync(mounted);
+      world.write("rwx/go", "");
+      expect((await running).stdout).toBe("0\n");
+    } finally {
+      Bun.spawnSync(["umount", "-l", mounted], { stderr: "ignore" });
+    }
+  },
+);

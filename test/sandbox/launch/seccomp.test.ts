@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { launchSteps } from "../../../src/sandbox/launch/compile.ts";
 import { must, reveal, type Step } from "../../../src/sandbox/launch/step.ts";
 import { EACCES, ENOSYS, EPERM } from "../../../src/sandbox/launch/syscalls.ts";
+import { lacksRoot } from "../../needs.ts";
 import { as, call, host, inetAddress, isRoot, machine, returned, users, World } from "./helper.ts";
 
 const { seccomp, landlock } = host();
@@ -144,7 +145,7 @@ describe.each(users)("as %s", (who) => {
   });
 });
 
-test.skipIf(!isRoot)("capabilities that an ordinary user was given are gone", async () => {
+test.skipIf(lacksRoot())("capabilities that an ordinary user was given are gone", async () => {
   const world = new World("ordinary user");
   const steps = as("ordinary user", () => launchSteps(world.request(), { ...host(), ...alone }));
   const image = world.program("launch", steps);
