@@ -1,8 +1,9 @@
 /** What a result says of its sandbox: remarks, what was put back, why something failed. */
 import { explain } from "./explain.ts";
 import type { GitGuard } from "./git-guard.ts";
-import { realpathOfPart } from "./places.ts";
-import type { Confinement, PolicyRequest, SandboxGround } from "./sandbox.ts";
+import type { SandboxGround } from "./ground.ts";
+import { realpathOfPart } from "./paths.ts";
+import type { Confinement, PolicyRequest } from "./sandbox.ts";
 
 export interface Enforcement {
   /** Mounts keep `policy.frozen` from being written. */

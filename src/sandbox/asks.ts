@@ -2,7 +2,8 @@
 import { type Right, rights, type SandboxConfig } from "./config.ts";
 import { follow } from "./links.ts";
 import { bits } from "./places.ts";
-import { wishes } from "./project.ts";
+import { letsThrough } from "./policy.ts";
+import { asksOf } from "./project.ts";
 import { type Resolved, type Surroundings, templateValues } from "./resolve.ts";
 import { expandTemplates } from "./templates.ts";
 
@@ -17,7 +18,7 @@ export function asksBeyond(config: SandboxConfig, own: Resolved, around: Surroun
         config.filesystem[right].filter((path) => !isGranted(path, right, own, around)),
       ]),
     ) as SandboxConfig["filesystem"],
-    env: config.env.filter((name) => !env.some((given) => covers(given, name))),
+    env: config.env.filter((name) => !env.some((given) => letsThrough(given, name))),
     network: {
       unrestricted: config.network.unrestricted && !network.unrestricted,
       bind_tcp: config.network.bind_tcp.filter((port) => !has(network.bind)(port)),
@@ -26,7 +27,7 @@ export function asksBeyond(config: SandboxConfig, own: Resolved, around: Surroun
     },
     general: { best_effort: config.general.best_effort && !bestEffort },
   };
-  return wishes(beyond);
+  return asksOf(beyond);
 }
 
 /** What does not exist yet is not granted either: it could come to be anything. */
@@ -40,9 +41,4 @@ function isGranted(text: string, right: Right, { grants }: Resolved, around: Sur
       return found && (grants.at(found.real) & wanted) === wanted;
     })
   );
-}
-
-/** Whether the name `given` of an allow-list, which may end in `*`, lets all through that `name` does. */
-function covers(given: string, name: string): boolean {
-  return given === name || (given.endsWith("*") && name.startsWith(given.slice(0, -1)));
 }

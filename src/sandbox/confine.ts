@@ -9,8 +9,8 @@ import { GitGuard } from "./git-guard.ts";
 import type { LaunchRequest } from "./launch/compile.ts";
 import type { HostConfinement, Launcher } from "./launch/launcher.ts";
 import { replacedFolders } from "./launch/view.ts";
-import { realpathOfPart } from "./places.ts";
-import type { Policy } from "./policy.ts";
+import { realpathOfPart } from "./paths.ts";
+import { letsThrough, type Policy } from "./policy.ts";
 import type { Confinement, PolicyRequest, Sandboxes } from "./sandbox.ts";
 import { withoutProject } from "./unattended.ts";
 
@@ -115,7 +115,7 @@ export class Sandbox {
     return {
       terms: JSON.stringify(view),
       notice: this.launcher.confinement.state === "partial" ? "sandbox: partial" : undefined,
-      allows: (variable) => view.policy.env.some((name) => matches(name, variable)),
+      allows: (variable) => view.policy.env.some((entry) => letsThrough(entry, variable)),
       launch: ({ memory, outlives } = {}) =>
         this.launcher.launch({ ...view, memory, parent: outlives ? undefined : process.pid }),
     };
@@ -131,10 +131,6 @@ function withPort(policy: Policy, port: number): Policy {
   const { network } = policy;
   if (network.unrestricted) return policy;
   return { ...policy, network: { ...network, connect: [...network.connect, port] } };
-}
-
-function matches(name: string, variable: string): boolean {
-  return name.endsWith("*") ? variable.startsWith(name.slice(0, -1)) : variable === name;
 }
 
 /** Tools in TypeScript are run by this program, from a checkout by its sources; and tools may be clients of the server. */

@@ -7,7 +7,8 @@ import { dirname, join, relative, resolve } from "node:path";
 import { tilde } from "../config/paths.ts";
 import { type Attempt, type Finding, findDenials } from "./denials.ts";
 import { follow } from "./links.ts";
-import { bits, type Places, R, realpathOfPart, W, within, X } from "./places.ts";
+import { realpathOfPart, within } from "./paths.ts";
+import { bits, nameOf, type Places, R, W, X } from "./places.ts";
 import type { Policy } from "./policy.ts";
 import { printable } from "./project.ts";
 
@@ -154,12 +155,11 @@ function aboutSocket(path: string, { policy, home, rulesFile }: Scene): string |
 }
 
 function ruleFor(place: string, right: number, { policy, rulesFile, home }: Scene): string {
-  const rights = rightsAt(place, policy) | right;
-  const key = rights & W ? (rights & X ? "rwx" : "rw") : rights & X ? "rox" : "ro";
+  const key = nameOf(rightsAt(place, policy) | right);
   return `filesystem.${key}: ["${printable(tilde(place, home))}"] in ${tilde(rulesFile, home)}`;
 }
 
-export function rightsAt(path: string, { filesystem }: Policy): number {
+function rightsAt(path: string, { filesystem }: Policy): number {
   let rights = 0;
   for (const [key, given] of Object.entries(bits))
     if (filesystem[key as keyof typeof bits].some((folder) => within(path, folder))) rights |= given;

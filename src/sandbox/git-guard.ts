@@ -11,7 +11,7 @@ import { basename, dirname, join } from "node:path";
 import { toFault } from "../fault.ts";
 import { findRepository, isGitDir, protectedPaths, type Repository } from "./git.ts";
 import { plainConfig } from "./git-config.ts";
-import { within } from "./places.ts";
+import { within } from "./paths.ts";
 import { type Entry, replace, same, take, write } from "./snapshot.ts";
 
 export interface Watched {

@@ -4,7 +4,7 @@
  */
 import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { within } from "./places.ts";
+import { within } from "./paths.ts";
 
 export interface Repository {
   /** Top of the work tree; of a bare repository the git folder itself. Links resolved, as all paths here. */

@@ -1,7 +1,8 @@
 /** Rights on paths, added up, with protected places left out of every grant on a folder above them. */
 import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Place, type Places, R, W, within, X } from "./places.ts";
+import { within } from "./paths.ts";
+import { nameOf, type Place, type Places, R } from "./places.ts";
 import type { Policy } from "./policy.ts";
 
 /** Entries of a folder up to which each gets a grant of its own: a policy has to be handed to the kernel at every call. */
@@ -94,12 +95,6 @@ export class Grants {
     }
     return rights;
   }
-}
-
-/** Writing and executing go with reading: there is no config for one without the other. */
-function nameOf(rights: number): "ro" | "rox" | "rw" | "rwx" {
-  if (rights & W) return rights & X ? "rwx" : "rw";
-  return rights & X ? "rox" : "ro";
 }
 
 /** Entries of a folder that are no links; none of a file or of what cannot be read. */

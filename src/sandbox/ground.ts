@@ -1,6 +1,15 @@
 import type { Config } from "../config/config.ts";
+import type { Paths } from "../config/paths.ts";
 import { defaultAddress, namespaceFolder, parseAddress } from "../ninep/dial.ts";
-import type { SandboxGround } from "./sandbox.ts";
+
+/** What every policy of a server is made from. */
+export interface SandboxGround {
+  paths: Paths;
+  /** The server's environment, for templates such as `{GOPATH}`. Sessions' own variables are not trusted with paths. */
+  environment: Readonly<Record<string, string | undefined>>;
+  /** Sockets of the server and of whoever answers for the user; none is ever granted. */
+  sockets: readonly string[];
+}
 
 /**
  * What policies are made from, for a server of this configuration.

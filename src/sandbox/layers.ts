@@ -5,7 +5,7 @@ import { Fault } from "../fault.ts";
 import { type Layer, readLayer, shippedDefault } from "./config.ts";
 
 /** Folder of sandbox configs in the config folder. */
-export function sandboxFolder(config: string): string {
+function sandboxFolder(config: string): string {
   return join(config, "sandbox");
 }
 

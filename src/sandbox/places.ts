@@ -2,13 +2,12 @@
  * What no grant on a folder above reaches: Landlock only adds rights and cannot take one away from a part of a folder, so a grant that
  * would cover such a place is given to the other entries of the folder instead (see grants.ts).
  */
-
-import { realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { ownProgram } from "../exec/own.ts";
 import { tokenFile } from "../ninep/admission.ts";
 import { annex } from "../ninep/folder.ts";
-import type { SandboxGround } from "./sandbox.ts";
+import type { SandboxGround } from "./ground.ts";
+import { realpathOfPart } from "./paths.ts";
 
 /** Rights as bits. */
 export const R = 1;
@@ -17,6 +16,12 @@ export const W = 4;
 
 /** As configs and policies name them. */
 export const bits = { ro: R, rox: R | X, rw: R | W, rwx: R | W | X } as const;
+
+/** The least that has all of these rights: writing and executing go with reading, since there is no name for one without the other. */
+export function nameOf(rights: number): keyof typeof bits {
+  if (rights & W) return rights & X ? "rwx" : "rw";
+  return rights & X ? "rox" : "ro";
+}
 
 export interface Place {
   path: string;
@@ -119,19 +124,4 @@ function toolchainBins({ environment }: SandboxGround): string[] {
 
 function both(path: string): string[] {
   return [...new Set([path, realpathOfPart(path)])];
-}
-
-/** As far as a path exists, with its links resolved; the rest as it is. */
-export function realpathOfPart(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    const folder = dirname(path);
-    return folder === path ? path : join(realpathOfPart(folder), basename(path));
-  }
-}
-
-/** Whether `path` is `folder` or lies in it; both absolute and without `..`. */
-export function within(path: string, folder: string): boolean {
-  return path === folder || folder === "/" || path.startsWith(`${folder}/`);
 }

@@ -31,3 +31,8 @@ export interface Policy {
   /** Not to be seen at all, wherever they lie: ollie's own state, keys and sockets. */
   hidden: string[];
 }
+
+/** Whether an entry of `env` lets a variable through, or all that another entry does. */
+export function letsThrough(entry: string, name: string): boolean {
+  return entry === name || (entry.endsWith("*") && name.startsWith(entry.slice(0, -1)));
+}

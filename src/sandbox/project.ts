@@ -35,7 +35,7 @@ function isLink(path: string): boolean {
 }
 
 /** What it asks for, as a config has it: `filesystem.rw: ~/.docker`. */
-export function wishes({ filesystem, env, network, general }: SandboxConfig): string[] {
+export function asksOf({ filesystem, env, network, general }: SandboxConfig): string[] {
   const lists = {
     ...prefixed("filesystem", filesystem),
     env,

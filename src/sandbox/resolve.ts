@@ -5,10 +5,11 @@ import { Fault } from "../fault.ts";
 import { type Layer, rights } from "./config.ts";
 import { protectedPaths, type Repository } from "./git.ts";
 import { Grants } from "./grants.ts";
+import type { SandboxGround } from "./ground.ts";
 import { type Followed, follow } from "./links.ts";
-import { bits, type Places, R, realpathOfPart, W, within, X } from "./places.ts";
+import { realpathOfPart, within } from "./paths.ts";
+import { bits, type Places, R, W, X } from "./places.ts";
 import type { Policy } from "./policy.ts";
-import type { SandboxGround } from "./sandbox.ts";
 import { expandTemplates, type Values } from "./templates.ts";
 
 export interface Surroundings {

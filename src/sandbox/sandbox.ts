@@ -1,28 +1,20 @@
 /** Sandbox configs on this host: which there are, and what one comes to for a call. */
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Paths } from "../config/paths.ts";
 import { Fault, toFault } from "../fault.ts";
 import { Approvals } from "./approvals.ts";
 import { asksBeyond } from "./asks.ts";
 import { makeCaches } from "./caches.ts";
 import type { Layer } from "./config.ts";
 import { findRepository, type Repository } from "./git.ts";
+import type { SandboxGround } from "./ground.ts";
 import { readLayers, sandboxFile, sandboxNames } from "./layers.ts";
 import { follow } from "./links.ts";
-import { type Places, placesOf, realpathOfPart } from "./places.ts";
+import { realpathOfPart } from "./paths.ts";
+import { type Places, placesOf } from "./places.ts";
 import type { Policy } from "./policy.ts";
 import { type ProjectFile, projectFileName, readProjectFile, unapprovedRemark } from "./project.ts";
 import { checkCwd, resolvePolicy, type Surroundings } from "./resolve.ts";
-
-/** What every policy of a server is made from. */
-export interface SandboxGround {
-  paths: Paths;
-  /** The server's environment, for templates such as `{GOPATH}`. Sessions' own variables are not trusted with paths. */
-  environment: Readonly<Record<string, string | undefined>>;
-  /** Sockets of the server and of whoever answers for the user; none is ever granted. */
-  sockets: readonly string[];
-}
 
 /** Whose policy. */
 export interface PolicyRequest {

@@ -1,6 +1,6 @@
 /** The policy for what runs between the calls. */
 import type { Repository } from "./git.ts";
-import { within } from "./places.ts";
+import { within } from "./paths.ts";
 import type { Policy } from "./policy.ts";
 
 /**

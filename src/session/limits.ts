@@ -2,6 +2,7 @@
 import { realpathSync } from "node:fs";
 import { Fault, toFault } from "../fault.ts";
 import { newId } from "../ids.ts";
+import { within } from "../sandbox/paths.ts";
 import type { Agent } from "./agent.ts";
 import { agentKeys, type Key } from "./keys.ts";
 import type { Keys } from "./live.ts";
@@ -69,7 +70,7 @@ export function folderWithin(path: string | undefined, maker: Agent): string {
   const own = real(profile.cwd());
   if (!path) return own;
   const wanted = real(path);
-  if (inside(wanted, own)) return wanted;
+  if (within(wanted, own)) return wanted;
   throw new Fault("denied", `cwd=${path}: a tool's agents work in ${own} or below it`);
 }
 
@@ -78,15 +79,11 @@ export function folderWithin(path: string | undefined, maker: Agent): string {
  * @param bound with links resolved; undefined: the owner has chosen the folder
  */
 export function checkBound(cwd: string, bound: string | undefined): void {
-  if (bound !== undefined && !inside(real(cwd), bound))
+  if (bound !== undefined && !within(real(cwd), bound))
     throw new Fault(
       "denied",
       `the working folder ${cwd} leads out of ${bound}, where this agent has to stay`,
     );
-}
-
-function inside(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
 
 export function real(path: string): string {

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { Grants } from "../../src/sandbox/grants.ts";
-import { type Place, R, W, within, X } from "../../src/sandbox/places.ts";
+import { within } from "../../src/sandbox/paths.ts";
+import { type Place, R, W, X } from "../../src/sandbox/places.ts";
 
 let top: string;
 const names = ["a", "b", "c"];

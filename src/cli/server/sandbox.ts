@@ -4,7 +4,7 @@ import { tilde } from "../../config/paths.ts";
 import { Fault } from "../../fault.ts";
 import { digest } from "../../sandbox/approvals.ts";
 import { groundOf } from "../../sandbox/ground.ts";
-import { realpathOfPart } from "../../sandbox/places.ts";
+import { realpathOfPart } from "../../sandbox/paths.ts";
 import type { Policy } from "../../sandbox/policy.ts";
 import { printable, projectFileName } from "../../sandbox/project.ts";
 import { Sandboxes, type Survey } from "../../sandbox/sandbox.ts";

@@ -1,5 +1,6 @@
 /** From a policy to the steps of its launch image. */
 import { processCeiling, processLimit } from "../../exec/limits.ts";
+import { within } from "../paths.ts";
 import type { Policy } from "../policy.ts";
 import { landlockSteps, netSince, unixSince } from "./landlock.ts";
 import { namespaceSteps, terminals, viewSteps } from "./mounts.ts";
@@ -7,7 +8,7 @@ import { capabilitySteps, dieWith, processSteps } from "./process.ts";
 import { type Filter, seccompStep } from "./seccomp.ts";
 import { becomeProgram, type Step } from "./step.ts";
 import type { Machine } from "./syscalls.ts";
-import { hasOwnTmp, inside, type View } from "./view.ts";
+import { hasOwnTmp, type View } from "./view.ts";
 
 /** What this host's kernel lets us do; found out by `probe.ts`. */
 export interface Abilities {
@@ -64,7 +65,7 @@ function withOwnTmp(request: LaunchRequest): Policy {
 function withoutTerminals(policy: Policy): Policy {
   const filesystem = Object.entries(policy.filesystem).map(([right, paths]) => [
     right,
-    paths.filter((path) => !inside(path, terminals)),
+    paths.filter((path) => !within(path, terminals)),
   ]);
   return { ...policy, filesystem: Object.fromEntries(filesystem) as Policy["filesystem"] };
 }

@@ -4,18 +4,10 @@
  */
 import { existsSync, mkdirSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
+import { within } from "../paths.ts";
 import { attempt, must, type Step } from "./step.ts";
 import { AT_FDCWD, ENOENT, O_CLOEXEC, O_CREAT, O_WRONLY } from "./syscalls.ts";
-import {
-  hasOwnMemory,
-  inside,
-  isDirectory,
-  type Layer,
-  layoutOf,
-  linksIn,
-  sharedMemory,
-  type View,
-} from "./view.ts";
+import { hasOwnMemory, isDirectory, type Layer, layoutOf, linksIn, sharedMemory, type View } from "./view.ts";
 
 const CLONE_NEWNS = 0x00020000;
 const CLONE_NEWIPC = 0x08000000;
@@ -78,10 +70,10 @@ export function viewSteps(view: View): Step[] {
     must("make everything read-only", "mount_setattr", AT_FDCWD, "/", AT_RECURSIVE, readOnly, 32),
     ...shown.map((path) => trees.take(path)),
     ...(ownTmp ? [trees.put("/tmp")] : []),
-    ...layers.flatMap(({ kind, path, within }) =>
+    ...layers.flatMap(({ kind, path, cover }) =>
       kind === "cover"
         ? [mountEmpty(path), ...foldersAround(layers, path).flatMap((folder) => likeness(folder, path))]
-        : [...(within === undefined ? [] : trees.makePlace(path, within)), trees.put(path)],
+        : [...(cover === undefined ? [] : trees.makePlace(path, cover)), trees.put(path)],
     ),
     ...pathsOf(layers, "cover").map((path) =>
       must(`make ${path} read-only`, "mount_setattr", AT_FDCWD, path, 0, readOnly, 32),
@@ -183,8 +175,8 @@ const ownMemory = must(
 /** A covered folder, and the folders in it that lead to what is shown there; outer ones first. */
 function foldersAround(layers: readonly Layer[], place: string): string[] {
   const folders = new Set([place]);
-  for (const { path, within } of layers) {
-    if (within !== place) continue;
+  for (const { path, cover } of layers) {
+    if (cover !== place) continue;
     for (let folder = dirname(path); folder !== place; folder = dirname(folder)) folders.add(folder);
   }
   return [...folders].sort((a, b) => a.length - b.length);
@@ -209,7 +201,7 @@ function links(folder: string): Step[] {
 function pinned(frozen: readonly string[], writable: readonly string[]): string[] {
   const folders = new Set<string>();
   for (const path of frozen) {
-    const around = writable.find((place) => path !== place && inside(path, place));
+    const around = writable.find((place) => path !== place && within(path, place));
     if (around === undefined) continue;
     for (let folder = dirname(path); folder !== around; folder = dirname(folder)) folders.add(folder);
   }

@@ -1,6 +1,7 @@
 /** What a program's own view of the file system consists of: which places are covered, and what is seen in them all the same. */
 import { lstatSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { within } from "../paths.ts";
 import type { Policy } from "../policy.ts";
 
 export interface View {
@@ -21,7 +22,7 @@ export interface Layer {
   kind: "cover" | "show" | "write";
   path: string;
   /** In a covered folder, this one: nothing is there that could be mounted on. */
-  within?: string;
+  cover?: string;
 }
 
 export interface Layout {
@@ -35,12 +36,12 @@ export interface Layout {
 export function layoutOf({ policy, cwd, runtime, home, sockets }: View): Layout {
   const { filesystem, hidden, network } = policy;
   const ownTmp = hasOwnTmp({ policy, cwd, sockets });
-  const inOwnTmp = (path: string) => ownTmp && inside(path, "/tmp");
+  const inOwnTmp = (path: string) => ownTmp && within(path, "/tmp");
   // Devices are written to whether or not the mount they lie in may be.
   const writable = topmost([...filesystem.rw, ...filesystem.rwx]).filter(isStorage);
   const reachable = [...sockets, ...network.unix].map(realSocket).filter((path) => path !== undefined);
   const services = [...servedFolders(runtime, home), ...(ownTmp ? [] : sharedTmp(policy))].filter(
-    (place) => !writable.some((path) => inside(place, path)),
+    (place) => !writable.some((path) => within(place, path)),
   );
   const covered = [...services, ...hidden.filter((place) => !writable.includes(place))].filter(
     (place) => isDirectory(place) && !inOwnTmp(place),
@@ -77,14 +78,14 @@ function stacked(layers: readonly Layer[]): Layer[] {
     const outer = around(layer.path, kept);
     const isCovered = outer?.kind === "cover";
     if (layer.kind === "cover" ? isCovered : layer.kind === "show" && !isCovered) continue;
-    kept.push(isCovered ? { ...layer, within: outer.path } : layer);
+    kept.push(isCovered ? { ...layer, cover: outer.path } : layer);
   }
   return kept;
 }
 
 /** The innermost layer in which a path lies. */
 function around(path: string, layers: readonly Layer[]): Layer | undefined {
-  return layers.findLast((layer) => inside(path, layer.path));
+  return layers.findLast((layer) => within(path, layer.path));
 }
 
 /**
@@ -94,7 +95,7 @@ function around(path: string, layers: readonly Layer[]): Layer | undefined {
 export function hasOwnTmp({ policy, cwd, sockets }: Pick<View, "policy" | "cwd" | "sockets">): boolean {
   const { filesystem, network } = policy;
   const granted = [...Object.values(filesystem).flat(), ...network.unix, ...sockets, cwd];
-  return !granted.some((path) => inside(path, "/tmp"));
+  return !granted.some((path) => within(path, "/tmp"));
 }
 
 /** Where POSIX shared memory and semaphores are files: `shm_overview(7)`. */
@@ -120,7 +121,7 @@ function servedFolders(runtime: string | undefined, home: string | undefined): s
  * out of reach; of one that may be read as a whole, the folders in which tmux, ssh-agent and X listen.
  */
 function sharedTmp({ filesystem }: Policy): string[] {
-  if (![...filesystem.ro, ...filesystem.rox].some((path) => inside("/tmp", path))) return ["/tmp"];
+  if (![...filesystem.ro, ...filesystem.rox].some((path) => within("/tmp", path))) return ["/tmp"];
   return list("/tmp")
     .filter((name) => /^(?:tmux-|ssh-|\.X11-unix$|\.ICE-unix$)/.test(name))
     .map((name) => join("/tmp", name));
@@ -134,15 +135,10 @@ function listening(): string[] {
   return [...new Set(paths)].filter((path) => path !== undefined);
 }
 
-/** Whether `path` is `folder` or lies below it. */
-export function inside(path: string, folder: string): boolean {
-  return path === folder || folder === "/" || path.startsWith(`${folder}/`);
-}
-
 /** Without those that lie in another one. */
 function topmost(paths: readonly string[]): string[] {
   const unique = [...new Set(paths)];
-  return unique.filter((path) => !unique.some((other) => other !== path && inside(path, other)));
+  return unique.filter((path) => !unique.some((other) => other !== path && within(path, other)));
 }
 
 export function isDirectory(path: string): boolean {
