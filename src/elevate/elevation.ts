@@ -3,7 +3,7 @@ import type { SudoAccess } from "../tools/sudo.ts";
 import type { Approval, CallContext, Tool } from "../tools/tool.ts";
 import type { Wishes } from "../tools/wishes.ts";
 import type { Approvals } from "./approvals.ts";
-import { Grants } from "./grants.ts";
+import { SessionGrants } from "./grants.ts";
 import { type Answer, commandOf, type Question, type Scope, type Subject } from "./question.ts";
 import { checkPassword, findSudo, probeSudo, type SudoOptions } from "./sudo.ts";
 import { visible } from "./visible.ts";
@@ -26,7 +26,7 @@ export type Verdict = { approval: Approval } | { denied: string };
 const tries = 3;
 
 export class Elevation {
-  readonly #grants = new Grants();
+  readonly #grants = new SessionGrants();
 
   constructor(
     readonly approvals: Approvals,

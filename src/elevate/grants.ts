@@ -1,6 +1,6 @@
 /** What was allowed for the rest of a session's life. Kept in memory alone: a restart asks again. */
 
-export class Grants {
+export class SessionGrants {
   /** By the session itself and not by its name: another session may get that. */
   readonly #bySession = new WeakMap<object, Set<string>>();
 

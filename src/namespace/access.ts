@@ -14,7 +14,7 @@ import type { LiveAgent, LiveSession } from "../session/live.ts";
 export type Standing = "owner" | "self" | "own" | "child" | "sharing";
 
 /** What tools may do with a file, by its standing; where nothing is said, the file is not there for them. */
-export type Grants = Readonly<Partial<Record<Exclude<Standing, "owner">, "r" | "w" | "rw">>>;
+export type ToolAccess = Readonly<Partial<Record<Exclude<Standing, "owner">, "r" | "w" | "rw">>>;
 
 /** One who looks. */
 export class View {
@@ -53,7 +53,7 @@ export function checkEnd(standing: Standing | undefined): void {
 
 /** The part of a file's permission bits that is left at that standing: 0 where the file is not there. */
 export function permitted(
-  { mode, tools }: { mode: number; tools?: Grants },
+  { mode, tools }: { mode: number; tools?: ToolAccess },
   standing: Standing | undefined,
 ): number {
   if (standing === "owner") return mode;
@@ -65,7 +65,7 @@ export function permitted(
 export function refusal(
   name: string,
   verb: "read" | "write",
-  table: readonly { name: string; mode: number; tools?: Grants }[],
+  table: readonly { name: string; mode: number; tools?: ToolAccess }[],
   standing: Standing | undefined,
 ): string {
   const bits = verb === "read" ? 0o444 : 0o222;

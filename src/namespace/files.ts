@@ -18,7 +18,7 @@ import {
 } from "../ninep/file.ts";
 import { andThen, failure } from "../ninep/maybe.ts";
 import type { Stamp, Topic } from "../session/live.ts";
-import { type Grants, permitted, refusal } from "./access.ts";
+import { permitted, refusal, type ToolAccess } from "./access.ts";
 import type { Context, Site } from "./context.ts";
 
 export interface Row<T> {
@@ -26,7 +26,7 @@ export interface Row<T> {
   /** Permission bits. */
   readonly mode: number;
   /** What of them tools have. */
-  readonly tools?: Grants;
+  readonly tools?: ToolAccess;
   /** What moves mtime and version: these topics, or "content" where no topic tells and the content itself is compared. */
   readonly changes: readonly Topic[] | "content";
   readonly content: Content<T>;

@@ -2,7 +2,7 @@
 import { Fault } from "../fault.ts";
 import type { File, Maybe } from "../ninep/file.ts";
 import type { LiveJob, LiveSession, Stamp, Topic } from "../session/live.ts";
-import { checkEnd, type Grants, mayEnd, type Standing } from "./access.ts";
+import { checkEnd, mayEnd, type Standing, type ToolAccess } from "./access.ts";
 import { type Context, newest, type Site } from "./context.ts";
 import type { Row } from "./files.ts";
 import { Folder, fileOf, filesOf } from "./folder.ts";
@@ -16,8 +16,8 @@ const ctl = verbs<LiveJob>(
   ["kill", "signal"],
 );
 
-const known: Grants = { own: "r", child: "r" };
-const told: Grants = { own: "w" };
+const known: ToolAccess = { own: "r", child: "r" };
+const told: ToolAccess = { own: "w" };
 
 export const jobRows: readonly Row<LiveJob>[] = [
   { name: "cmd", mode: 0o444, tools: known, changes: [], content: text((job) => job.cmd()) },

@@ -3,7 +3,7 @@ import { explain } from "./explain.ts";
 import type { GitGuard } from "./git-guard.ts";
 import type { SandboxGround } from "./ground.ts";
 import { realpathOfPart } from "./paths.ts";
-import type { Confinement, PolicyRequest } from "./sandbox.ts";
+import type { CallPolicy, PolicyRequest } from "./sandbox.ts";
 
 export interface Enforcement {
   /** Mounts keep `policy.frozen` from being written. */
@@ -20,7 +20,7 @@ export function attend(
   guard: GitGuard,
   ground: SandboxGround,
   { cwd, tmp }: PolicyRequest,
-  { policy, places, remarks, rulesFile, repository }: Confinement,
+  { policy, places, remarks, rulesFile, repository }: CallPolicy,
   { frozen, replaced }: Enforcement,
 ): (output: string) => string[] {
   const real = realpathOfPart(cwd);

@@ -11,7 +11,7 @@ import type { HostConfinement, Launcher } from "./launch/launcher.ts";
 import { replacedFolders } from "./launch/view.ts";
 import { realpathOfPart } from "./paths.ts";
 import { letsThrough, type Policy } from "./policy.ts";
-import type { Confinement, PolicyRequest, Sandboxes } from "./sandbox.ts";
+import type { CallPolicy, PolicyRequest, SandboxConfigs } from "./sandbox.ts";
 import { withoutProject } from "./unattended.ts";
 
 export interface CageRequest extends PolicyRequest {
@@ -51,7 +51,7 @@ export class Sandbox {
    * (`general.best_effort`).
    * @throws Fault as `policyFor` does; "unavailable" where there can be no sandbox and nobody has said to do without
    */
-  cageFor(request: CageRequest, configs: Sandboxes): Cage | undefined {
+  cageFor(request: CageRequest, configs: SandboxConfigs): Cage | undefined {
     if (this.options.yolo) return undefined;
     const { confinement } = this.launcher;
     const found = configs.policyFor(request);
@@ -89,7 +89,7 @@ export class Sandbox {
     this.#guard.accept();
   }
 
-  #serviceCage(request: CageRequest, { policy, repository }: Confinement): Cage {
+  #serviceCage(request: CageRequest, { policy, repository }: CallPolicy): Cage {
     const kept = withoutProject(policy, realpathSync(request.cwd), repository);
     return {
       ...this.#launching(this.#view(withOwnPrograms(kept), request, [])),

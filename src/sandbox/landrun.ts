@@ -13,7 +13,8 @@ import { noNewPrivs, type Step } from "./launch/step.ts";
 import type { Machine } from "./launch/syscalls.ts";
 import { neededFiles } from "./libraries.ts";
 
-export interface Wishes {
+/** What the flags say. */
+export interface Restrictions {
   /** Paths as they were written. */
   filesystem: Record<"ro" | "rox" | "rw" | "rwx", string[]>;
   unix: string[];
@@ -45,8 +46,8 @@ const files: [since: number, lack: string][] = [
 ];
 
 /** What this kernel cannot deny, though it should be; one phrase each that says what is missing. Empty = all is enforced. */
-export function shortfalls(wishes: Wishes, { landlock, seccomp }: Kernel): string[] {
-  const { unrestricted, bind, connect, unix, log } = wishes;
+export function shortfalls(restrictions: Restrictions, { landlock, seccomp }: Kernel): string[] {
+  const { unrestricted, bind, connect, unix, log } = restrictions;
   const found: string[] = [];
   const lacks = (lack: string, since: number) => {
     if (landlock < since) found.push(`${lack} (needs Landlock ABI ${since}, this kernel has ${landlock})`);
@@ -66,18 +67,18 @@ export function shortfalls(wishes: Wishes, { landlock, seccomp }: Kernel): strin
 }
 
 /** From a process that Bun has set up to one that is confined; what makes it the program is not among them. */
-export function confiningSteps(wishes: Wishes, kernel: Kernel): Step[] {
-  const { unrestricted, bind, connect } = wishes;
+export function confiningSteps(restrictions: Restrictions, kernel: Kernel): Step[] {
+  const { unrestricted, bind, connect } = restrictions;
   const { landlock, machine, seccomp } = kernel;
-  const resolved = (paths: string[]) => resolvePaths(paths, wishes.ignoreMissing);
-  const { ro, rox, rw, rwx } = wishes.filesystem;
-  const unix = resolved(wishes.unix);
+  const resolved = (paths: string[]) => resolvePaths(paths, restrictions.ignoreMissing);
+  const { ro, rox, rw, rwx } = restrictions.filesystem;
+  const unix = resolved(restrictions.unix);
   const policy = {
     filesystem: { list: [], ro: resolved(ro), rox: resolved(rox), rw: resolved(rw), rwx: resolved(rwx) },
     network: { unrestricted: unrestricted.network, bind, connect, unix },
   };
-  const flags = landlock >= logSince ? wishes.log : 0;
-  const filter = filterOf(wishes, landlock);
+  const flags = landlock >= logSince ? restrictions.log : 0;
+  const filter = filterOf(restrictions, landlock);
   return [
     ...inheritedSteps(),
     ...(landlock > 0 ? landlockSteps(policy, landlock, unix, { ...unrestricted, flags }) : [noNewPrivs]),
@@ -86,7 +87,7 @@ export function confiningSteps(wishes: Wishes, kernel: Kernel): Step[] {
 }
 
 /** Undefined where nothing is left to filter. */
-function filterOf({ unrestricted, bind, connect, unix }: Wishes, landlock: number): Filter | undefined {
+function filterOf({ unrestricted, bind, connect, unix }: Restrictions, landlock: number): Filter | undefined {
   if (unrestricted.filesystem && unrestricted.network) return undefined;
   const restricted = bind.length + connect.length > 0 ? "tcp" : "none";
   return {
@@ -96,11 +97,15 @@ function filterOf({ unrestricted, bind, connect, unix }: Wishes, landlock: numbe
 }
 
 /** Adds to `rox` what the program needs to be loaded, and to `ro` what its loader reads. */
-export function withLibraries(wishes: Wishes, program: string, libraryPath: readonly string[]): Wishes {
+export function withLibraries(
+  restrictions: Restrictions,
+  program: string,
+  libraryPath: readonly string[],
+): Restrictions {
   const { files: needed, indexes } = neededFiles(program, libraryPath);
-  const { filesystem } = wishes;
+  const { filesystem } = restrictions;
   return {
-    ...wishes,
+    ...restrictions,
     filesystem: {
       ...filesystem,
       ro: [...filesystem.ro, ...indexes],

@@ -2,7 +2,6 @@
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Fault, toFault } from "../fault.ts";
-import { Approvals } from "./approvals.ts";
 import { asksBeyond } from "./asks.ts";
 import { makeCaches } from "./caches.ts";
 import type { Layer } from "./config.ts";
@@ -14,6 +13,7 @@ import { realpathOfPart } from "./paths.ts";
 import { type Places, placesOf } from "./places.ts";
 import type { Policy } from "./policy.ts";
 import { type ProjectFile, projectFileName, readProjectFile, unapprovedRemark } from "./project.ts";
+import { ProjectApprovals } from "./project-approvals.ts";
 import { checkCwd, resolvePolicy, type Surroundings } from "./resolve.ts";
 
 /** Whose policy. */
@@ -29,7 +29,8 @@ export interface PolicyRequest {
   listener: string;
 }
 
-export interface Confinement {
+/** The policy that holds for a call, and what is to be said of it. */
+export interface CallPolicy {
   policy: Policy;
   /** Sentences for the result of this call, such as of a project file that nobody has approved. */
   remarks: string[];
@@ -42,7 +43,7 @@ export interface Confinement {
 }
 
 /** Everything that is to be said of the sandbox of a folder. */
-export interface Survey extends Confinement {
+export interface Survey extends CallPolicy {
   /** What the user's own configs say in vain. */
   warnings: string[];
   /** Whether the shipped default counts. */
@@ -52,16 +53,13 @@ export interface Survey extends Confinement {
   project?: { file: string; text: string; asks: string[]; approved: boolean };
 }
 
-/** What launching needs of it. */
-export type SandboxConfigs = Pick<Sandboxes, "names" | "check" | "policyFor">;
-
 /** Milliseconds for which a policy counts as unchanged, where none of the files that say what holds has changed. */
 const fresh = 1000;
 /** Policies that are remembered at once. */
 const remembered = 256;
 
-export class Sandboxes {
-  readonly approvals: Approvals;
+export class SandboxConfigs {
+  readonly approvals: ProjectApprovals;
   readonly #told = new Set<string>();
   readonly #known = new Map<string, { survey: Survey; made: number; stamp: string }>();
   #prepared = false;
@@ -71,7 +69,7 @@ export class Sandboxes {
     readonly ground: SandboxGround,
     readonly onWarning: (warning: string) => void = () => {},
   ) {
-    this.approvals = new Approvals(ground.paths.state);
+    this.approvals = new ProjectApprovals(ground.paths.state);
   }
 
   /** Names of all configs, sorted; `default` is always among them. */
@@ -89,7 +87,7 @@ export class Sandboxes {
    * @throws Fault as `check` does, and "denied" or "invalid" where no sandbox can be made around `cwd`: it lies in a place that is
    *   protected, or holds everything; the sentence says what to choose instead
    */
-  policyFor({ name, cwd: folder, bound: cwd = folder, tmp, listener }: PolicyRequest): Confinement {
+  policyFor({ name, cwd: folder, bound: cwd = folder, tmp, listener }: PolicyRequest): CallPolicy {
     this.#prepare();
     const key = [name, cwd, tmp].join("\0");
     let known = this.#known.get(key);

@@ -42,7 +42,7 @@ export function checkedSessionKeys(keys: Keys, services: Services, maker?: Agent
     if (maker) set.cwd = folderWithin(set.cwd, maker);
     set.within = maker?.profile.bound() ?? "";
   }
-  if (set.sandbox) services.sandboxes.check(set.sandbox);
+  if (set.sandbox) services.sandboxConfigs.check(set.sandbox);
   if (set.remote)
     throw new Fault("invalid", `remote=${set.remote}: sessions on other hosts are not built in yet`);
   return set;
@@ -84,7 +84,7 @@ export function agentPlan(
 /** @throws Fault where an agent config, or the sandbox config that it names, does not exist or makes no sense */
 function checkAgent(name: string, services: Services): void {
   const { sandbox } = services.agentConfig(name);
-  if (sandbox) services.sandboxes.check(sandbox);
+  if (sandbox) services.sandboxConfigs.check(sandbox);
 }
 
 /** Checks agent keys as a create or cfg write gives them; null unsets. `within` as in `checkedSessionKeys`. */

@@ -66,7 +66,7 @@ export class Host implements TurnHost {
       serviceCage: async () =>
         this.services.cageFor({ ...this.#cageRequest(), service: true, listener: "nobody" }),
       changesAllowed: () => this.services.acceptChanges(),
-      services: session.services,
+      services: session.servicePool,
       jobs: session.jobs,
     };
   }

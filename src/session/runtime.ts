@@ -170,7 +170,7 @@ export class Runtime implements LiveRuntime {
     await Promise.race([Promise.all(agents.map((agent) => agent.halt())), late]);
     clearTimeout(timer);
     for (const session of this.sessions()) session.jobs.letGo();
-    await Promise.all(this.sessions().map((session) => session.services.close()));
+    await Promise.all(this.sessions().map((session) => session.servicePool.close()));
   }
 }
 

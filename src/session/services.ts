@@ -2,7 +2,7 @@
 import type { AgentConfig } from "../config/agents.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import type { CageRequest } from "../sandbox/confine.ts";
-import type { Sandboxes } from "../sandbox/sandbox.ts";
+import type { SandboxConfigs } from "../sandbox/sandbox.ts";
 import type { TurnServices } from "../turn/host.ts";
 import type { LiveAgent } from "./live.ts";
 
@@ -17,7 +17,7 @@ export interface ToolAddresses {
 export interface Services extends TurnServices {
   readonly addresses: ToolAddresses;
   /** Sandbox configs. */
-  readonly sandboxes: Sandboxes;
+  readonly sandboxConfigs: SandboxConfigs;
   /** As in `Sandbox.cageFor`. */
   cageFor(request: CageRequest): Cage | undefined;
   /** As in `Sandbox.acceptChanges`. */

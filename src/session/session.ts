@@ -24,7 +24,7 @@ export class Session implements LiveSession {
   readonly gate = new Gate();
   readonly jobs: Jobs;
   /** The programs that run beside the calls of its agents. */
-  readonly services = new ServicePool();
+  readonly servicePool = new ServicePool();
   readonly #services: Services;
   readonly #stamps: Stamps;
   readonly #actor: SessionRef;
@@ -343,7 +343,7 @@ export class Session implements LiveSession {
     for (const agent of this.#agents) agent.end();
     this.jobs.retire();
     this.runtime.forget(this);
-    await this.services.close();
+    await this.servicePool.close();
     await this.store.remove();
   }
 

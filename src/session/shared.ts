@@ -16,7 +16,7 @@ import type { Cage } from "../sandbox/cage.ts";
 import type { CageRequest, Sandbox } from "../sandbox/confine.ts";
 import { groundOf } from "../sandbox/ground.ts";
 import { confinementText } from "../sandbox/report.ts";
-import { Sandboxes } from "../sandbox/sandbox.ts";
+import { SandboxConfigs } from "../sandbox/sandbox.ts";
 import { createRegistry } from "../tools/registry.ts";
 import type { ToolRegistry } from "../tools/tool.ts";
 import { qidBlock } from "./live.ts";
@@ -35,7 +35,7 @@ export class Shared implements Services {
   #config: Config;
   #backends: BackendRegistry;
   #tools: ToolRegistry;
-  #sandboxes: Sandboxes;
+  #sandboxConfigs: SandboxConfigs;
   readonly #agents = new Map<string, { config: AgentConfig; read: number }>();
   /** Block 0 is the root's. Beginning at the present time keeps paths of earlier servers from coming back. */
   #qid = Math.floor(Date.now() / 1000) * 2 ** 20;
@@ -51,7 +51,7 @@ export class Shared implements Services {
     this.#config = config;
     this.#backends = backendsOf(config);
     this.#tools = toolsOf(config);
-    this.#sandboxes = this.#sandboxesOf(config);
+    this.#sandboxConfigs = this.#sandboxConfigsOf(config);
     const approvals = new Approvals({
       log,
       socket: () => elevateSocket(this.#config.environment),
@@ -65,7 +65,7 @@ export class Shared implements Services {
     this.#config = config;
     this.#backends = backendsOf(config);
     this.#tools = toolsOf(config);
-    this.#sandboxes = this.#sandboxesOf(config);
+    this.#sandboxConfigs = this.#sandboxConfigsOf(config);
     this.#agents.clear();
     for (const warning of config.warnings) this.log.warn(warning);
     this.log.info("configuration read again");
@@ -80,20 +80,20 @@ export class Shared implements Services {
     return this.#tools;
   }
 
-  get sandboxes(): Sandboxes {
-    return this.#sandboxes;
+  get sandboxConfigs(): SandboxConfigs {
+    return this.#sandboxConfigs;
   }
 
   cageFor(request: CageRequest): Cage | undefined {
-    return this.sandbox.cageFor(request, this.#sandboxes);
+    return this.sandbox.cageFor(request, this.#sandboxConfigs);
   }
 
   acceptChanges(): void {
     this.sandbox.acceptChanges();
   }
 
-  #sandboxesOf(config: Config): Sandboxes {
-    return new Sandboxes(groundOf(config, this.listen), (warning) => this.log.warn(warning));
+  #sandboxConfigsOf(config: Config): SandboxConfigs {
+    return new SandboxConfigs(groundOf(config, this.listen), (warning) => this.log.warn(warning));
   }
 
   get toolsPath(): string {

@@ -1,12 +1,12 @@
 /** What doc/NAMESPACE.md says of tools is what the tables of the tree say. */
 import { expect, test } from "bun:test";
-import { type Grants, mayNotEnd } from "../../src/namespace/access.ts";
+import { mayNotEnd, type ToolAccess } from "../../src/namespace/access.ts";
 import { agentRows } from "../../src/namespace/agent.ts";
 import { jobRows } from "../../src/namespace/job.ts";
 import { newAgent, sessionRows } from "../../src/namespace/session.ts";
 import { codeSpans, read, section } from "./markdown.ts";
 
-type Standing = keyof Grants;
+type Standing = keyof ToolAccess;
 
 const [sessions, agents, jobs] = section(read("doc/NAMESPACE.md"), "What a tool sees")
   .split("\n\n")
@@ -19,8 +19,8 @@ const [sessions, agents, jobs] = section(read("doc/NAMESPACE.md"), "What a tool 
   );
 
 /** Of each file the letters at each standing, as a table of the document has them. */
-function documented(lines: string[][] | undefined, standings: Standing[]): Record<string, Grants> {
-  const found: Record<string, Grants> = {};
+function documented(lines: string[][] | undefined, standings: Standing[]): Record<string, ToolAccess> {
+  const found: Record<string, ToolAccess> = {};
   for (const [names, ...cells] of lines ?? []) {
     const grants = standings.flatMap((standing, i) => {
       const letters = /^ (rw|r|w)\b/.exec(cells[i]!)?.[1];
@@ -31,7 +31,7 @@ function documented(lines: string[][] | undefined, standings: Standing[]): Recor
   return found;
 }
 
-const granted = (rows: readonly { name: string; tools?: Grants }[]) =>
+const granted = (rows: readonly { name: string; tools?: ToolAccess }[]) =>
   Object.fromEntries(rows.flatMap(({ name, tools }) => (tools ? [[name, { ...tools }]] : [])));
 
 test("the files of a session", () => {

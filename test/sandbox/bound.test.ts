@@ -4,20 +4,20 @@ import { mkdirSync, mkdtempSync, realpathSync, rmdirSync, rmSync, symlinkSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolvePaths } from "../../src/config/paths.ts";
-import { Sandboxes } from "../../src/sandbox/sandbox.ts";
+import { SandboxConfigs } from "../../src/sandbox/sandbox.ts";
 
 let folder: string;
-let sandboxes: Sandboxes;
+let configs: SandboxConfigs;
 const at = (...names: string[]) => join(folder, ...names);
 const policy = (cwd: string, bound?: string) =>
-  sandboxes.policyFor({ cwd, bound, tmp: at("home/.local/state/ollie/tmp/one"), listener: "s/a" }).policy;
+  configs.policyFor({ cwd, bound, tmp: at("home/.local/state/ollie/tmp/one"), listener: "s/a" }).policy;
 
 beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "ollie-bound-")));
   for (const path of ["home/.local/state/ollie/tmp/one", "work/inner", "other", "run/own.tools"])
     mkdirSync(at(path), { recursive: true });
   const environment = { HOME: at("home"), PATH: "" };
-  sandboxes = new Sandboxes({ paths: resolvePaths(environment), environment, sockets: [at("run/own")] });
+  configs = new SandboxConfigs({ paths: resolvePaths(environment), environment, sockets: [at("run/own")] });
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 

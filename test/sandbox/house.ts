@@ -6,7 +6,7 @@ import { resolvePaths } from "../../src/config/paths.ts";
 import type { SandboxGround } from "../../src/sandbox/ground.ts";
 import { within } from "../../src/sandbox/paths.ts";
 import type { Policy } from "../../src/sandbox/policy.ts";
-import { type Confinement, Sandboxes, type Survey } from "../../src/sandbox/sandbox.ts";
+import { type CallPolicy, SandboxConfigs, type Survey } from "../../src/sandbox/sandbox.ts";
 
 export class House {
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), "ollie-sandbox-")));
@@ -27,17 +27,17 @@ export class House {
     return { paths: resolvePaths(this.environment), environment: this.environment, sockets };
   }
 
-  sandboxes(): Sandboxes {
-    return new Sandboxes(this.ground, (warning) => this.warnings.push(warning));
+  configs(): SandboxConfigs {
+    return new SandboxConfigs(this.ground, (warning) => this.warnings.push(warning));
   }
 
   /** What holds in `cwd` by a fresh look. */
-  confine(cwd = this.cwd, name?: string): Confinement {
-    return this.sandboxes().policyFor({ cwd, name, tmp: this.tmp, listener: "s/a" });
+  confine(cwd = this.cwd, name?: string): CallPolicy {
+    return this.configs().policyFor({ cwd, name, tmp: this.tmp, listener: "s/a" });
   }
 
   survey(cwd = this.cwd, name?: string): Survey {
-    return this.sandboxes().survey(cwd, name);
+    return this.configs().survey(cwd, name);
   }
 
   /** Writes a file below the home folder, and the folders to it. */

@@ -1,8 +1,8 @@
 /** What landrun's flags come to on kernels of each kind. */
 import { describe, expect, test } from "bun:test";
-import { type Kernel, logFlags, shortfalls, type Wishes } from "../../src/sandbox/landrun.ts";
+import { type Kernel, logFlags, type Restrictions, shortfalls } from "../../src/sandbox/landrun.ts";
 
-const nothing: Wishes = {
+const nothing: Restrictions = {
   filesystem: { ro: [], rox: [], rw: [], rwx: [] },
   unix: [],
   bind: [],
@@ -13,8 +13,8 @@ const nothing: Wishes = {
 };
 const kernel = (landlock: number, seccomp = true): Kernel => ({ machine: "x64", landlock, seccomp });
 /** The ABIs that are asked for. */
-const wanted = (wishes: Partial<Wishes>, on: Kernel) =>
-  shortfalls({ ...nothing, ...wishes }, on).map((text) =>
+const wanted = (restrictions: Partial<Restrictions>, on: Kernel) =>
+  shortfalls({ ...nothing, ...restrictions }, on).map((text) =>
     Number(/needs Landlock ABI (\d+)/.exec(text)?.[1] ?? 0),
   );
 

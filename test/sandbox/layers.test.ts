@@ -57,21 +57,21 @@ describe("layers", () => {
       expect(() => house.confine(house.cwd, name)).toThrow(
         `no sandbox config ${name}: there are default, web`,
       );
-      expect(() => house.sandboxes().check(name)).toThrow("there are default, web");
+      expect(() => house.configs().check(name)).toThrow("there are default, web");
     }
-    house.sandboxes().check("");
-    house.sandboxes().check("default");
-    house.sandboxes().check("web");
+    house.configs().check("");
+    house.configs().check("default");
+    house.configs().check("web");
   });
 
   test("a mistake names file and key", () => {
     const file = house.config("web", "filesystem: { r: [/x] }");
-    expect(() => house.sandboxes().check("web")).toThrow(`${file}: unknown key filesystem.r`);
+    expect(() => house.configs().check("web")).toThrow(`${file}: unknown key filesystem.r`);
   });
 
   test("a file that changes is noticed", async () => {
-    const sandboxes = house.sandboxes();
-    const ask = () => sandboxes.policyFor({ cwd: house.cwd, tmp: house.tmp, listener: "s/a" }).policy.env;
+    const configs = house.configs();
+    const ask = () => configs.policyFor({ cwd: house.cwd, tmp: house.tmp, listener: "s/a" }).policy.env;
     expect(ask()).not.toContain("NEW");
     house.config("default", "env: [NEW]");
     while (!ask().includes("NEW")) await Bun.sleep(50);

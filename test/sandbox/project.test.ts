@@ -15,7 +15,7 @@ afterEach(() => house.remove());
 
 const approve = () => {
   const { file, text } = house.survey().project!;
-  house.sandboxes().approvals.approve(file, text);
+  house.configs().approvals.approve(file, text);
 };
 
 describe("a project's file", () => {
@@ -32,9 +32,9 @@ describe("a project's file", () => {
 
   test("is told to each agent once", () => {
     house.file("project/.ollie-sandbox.yaml", asks);
-    const sandboxes = house.sandboxes();
+    const configs = house.configs();
     const told = (listener: string) =>
-      sandboxes.policyFor({ cwd: house.cwd, tmp: house.tmp, listener }).remarks.length;
+      configs.policyFor({ cwd: house.cwd, tmp: house.tmp, listener }).remarks.length;
     expect([told("s/a"), told("s/a"), told("s/b")]).toEqual([1, 0, 1]);
   });
 
@@ -45,25 +45,25 @@ describe("a project's file", () => {
     expect(may(policy, data)).toBe("rw");
     expect(policy.env).toContain("DOCKER_HOST");
     expect(remarks).toEqual([]);
-    expect(statSync(house.sandboxes().approvals.file).mode & 0o777).toBe(0o600);
+    expect(statSync(house.configs().approvals.file).mode & 0o777).toBe(0o600);
     house.file("copy/.ollie-sandbox.yaml", asks);
     expect(may(house.confine(join(house.home, "copy")).policy, data)).toBe("");
     writeFileSync(file, `${asks}#\n`);
     expect(may(house.confine().policy, data)).toBe("");
     writeFileSync(file, asks);
     expect(may(house.confine().policy, data)).toBe("rw");
-    expect(house.sandboxes().approvals.revoke(file)).toBe(true);
-    expect(house.sandboxes().approvals.revoke(file)).toBe(false);
+    expect(house.configs().approvals.revoke(file)).toBe(true);
+    expect(house.configs().approvals.revoke(file)).toBe(false);
     expect(may(house.confine().policy, data)).toBe("");
   });
 
   test("and its approval count for the very next call, and so does a change of either", () => {
     const file = house.file("project/.ollie-sandbox.yaml", asks);
-    const sandboxes = house.sandboxes();
+    const configs = house.configs();
     const now = () =>
-      may(sandboxes.policyFor({ cwd: house.cwd, tmp: house.tmp, listener: "s/a" }).policy, data);
+      may(configs.policyFor({ cwd: house.cwd, tmp: house.tmp, listener: "s/a" }).policy, data);
     expect(now()).toBe("");
-    sandboxes.approvals.approve(file, asks);
+    configs.approvals.approve(file, asks);
     expect(now()).toBe("rw");
     writeFileSync(file, `${asks}#\n`);
     expect(now()).toBe("");
@@ -136,8 +136,8 @@ describe("a project's file", () => {
   test("a damaged file of approvals approves nothing and is not overwritten", () => {
     const file = house.file("project/.ollie-sandbox.yaml", asks);
     approve();
-    writeFileSync(house.sandboxes().approvals.file, "{");
+    writeFileSync(house.configs().approvals.file, "{");
     expect(may(house.confine().policy, data)).toBe("");
-    expect(() => house.sandboxes().approvals.approve(file, asks)).toThrow("is damaged");
+    expect(() => house.configs().approvals.approve(file, asks)).toThrow("is damaged");
   });
 });

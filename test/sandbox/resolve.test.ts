@@ -98,8 +98,8 @@ describe("templates", () => {
 
   test("what the user names and does not exist is told once", () => {
     const file = house.config("default", "filesystem: { rw: [~/nowhere] }");
-    const sandboxes = house.sandboxes();
-    for (const listener of ["s/a", "s/b"]) sandboxes.policyFor({ cwd: house.cwd, tmp: house.tmp, listener });
+    const configs = house.configs();
+    for (const listener of ["s/a", "s/b"]) configs.policyFor({ cwd: house.cwd, tmp: house.tmp, listener });
     expect(house.warnings).toEqual([`${file}: filesystem.rw: ~/nowhere: does not exist`]);
   });
 });

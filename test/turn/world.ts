@@ -14,7 +14,7 @@ import type { AgentConfig } from "../../src/config/agents.ts";
 import { Approvals } from "../../src/elevate/approvals.ts";
 import { Elevation } from "../../src/elevate/elevation.ts";
 import { Fault } from "../../src/fault.ts";
-import type { Sandboxes } from "../../src/sandbox/sandbox.ts";
+import type { SandboxConfigs } from "../../src/sandbox/sandbox.ts";
 import type { Agent } from "../../src/session/agent.ts";
 import { qidBlock } from "../../src/session/live.ts";
 import { Counters } from "../../src/session/metrics.ts";
@@ -124,7 +124,7 @@ export class World {
           unix: () => "unix!/nowhere",
           tcp: () => ({ addr: "tcp!127.0.0.1!1", token: "none" }),
         },
-        sandboxes: { names: () => ["default"], check: () => {} } as unknown as Sandboxes,
+        sandboxConfigs: { names: () => ["default"], check: () => {} } as unknown as SandboxConfigs,
         cageFor: () => undefined,
         acceptChanges: () => {},
         cwd: this.cwd,

@@ -7,7 +7,7 @@ import { Sandbox } from "../../sandbox/confine.ts";
 import { groundOf } from "../../sandbox/ground.ts";
 import { type HostConfinement, Launcher } from "../../sandbox/launch/launcher.ts";
 import { confinementLine } from "../../sandbox/report.ts";
-import { Sandboxes } from "../../sandbox/sandbox.ts";
+import { SandboxConfigs } from "../../sandbox/sandbox.ts";
 import type { Finding } from "./findings.ts";
 import { findInstance } from "./instance.ts";
 
@@ -65,7 +65,7 @@ export function existing(folder: string): string {
 /** Whether the config that holds where no other is named lets tools run without a sandbox. */
 function runsWithout(config: Config): boolean {
   try {
-    return new Sandboxes(groundOf(config)).survey(config.paths.home).policy.bestEffort;
+    return new SandboxConfigs(groundOf(config)).survey(config.paths.home).policy.bestEffort;
   } catch {
     return false; // a mistake in it is told elsewhere
   }

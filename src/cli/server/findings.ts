@@ -6,7 +6,7 @@ import type { Config } from "../../config/config.ts";
 import { shippedFolder, tilde } from "../../config/paths.ts";
 import { toFault } from "../../fault.ts";
 import { groundOf } from "../../sandbox/ground.ts";
-import { Sandboxes } from "../../sandbox/sandbox.ts";
+import { SandboxConfigs } from "../../sandbox/sandbox.ts";
 import { createRegistry } from "../../tools/registry.ts";
 import type { Values } from "../program.ts";
 import { confinement, existing } from "./confinement.ts";
@@ -143,17 +143,16 @@ function* tools({ paths }: Config): Generator<Finding> {
 /** Each with what it says in vain. */
 function* sandboxConfigs(config: Config): Generator<Finding> {
   const { home } = config.paths;
-  const sandboxes = new Sandboxes(groundOf(config));
+  const configs = new SandboxConfigs(groundOf(config));
   const right: string[] = [];
   // One in default.yaml is one in all of them.
   const mistakes = new Set<string>();
   const warnings = new Set<string>();
-  for (const name of sandboxes.names()) {
+  for (const name of configs.names()) {
     try {
-      sandboxes.check(name);
+      configs.check(name);
       right.push(name);
-      if (existsSync(home))
-        for (const warning of sandboxes.survey(home, name).warnings) warnings.add(warning);
+      if (existsSync(home)) for (const warning of configs.survey(home, name).warnings) warnings.add(warning);
     } catch (error) {
       mistakes.add(toFault(error).message);
     }

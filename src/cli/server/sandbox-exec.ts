@@ -7,8 +7,8 @@ import {
   confiningSteps,
   type Kernel,
   logFlags,
+  type Restrictions,
   shortfalls,
-  type Wishes,
   withLibraries,
 } from "../../sandbox/landrun.ts";
 import { become } from "../../sandbox/launch/become.ts";
@@ -66,15 +66,15 @@ export const sandboxExec = command({
     const level = values["log-level"] ?? "error";
     if (!levels.includes(level)) throw new WrongUse(`--log-level must be one of ${levels.join(", ")}`);
     const env = environment(values.env ?? []);
-    const wishes = wishesOf(values);
+    const restrictions = restrictionsOf(values);
     const program = lookUp(name!);
     if (typeof program === "number") {
       say(program === notFound ? `${name} is not found` : `${name} is no program that can be executed`);
       return program;
     }
     try {
-      if (values["add-exec"]) wishes.filesystem.rox.push(program);
-      const granted = values.ldd ? withLibraries(wishes, program, libraryPath(env)) : wishes;
+      if (values["add-exec"]) restrictions.filesystem.rox.push(program);
+      const granted = values.ldd ? withLibraries(restrictions, program, libraryPath(env)) : restrictions;
       const kernel = thisKernel();
       if (level !== "error") say(`Landlock ABI ${kernel.landlock}, seccomp ${kernel.seccomp ? "on" : "off"}`);
       if (level === "debug") for (const line of described(granted, env)) say(line);
@@ -106,7 +106,7 @@ function withStatus(step: Step): Step {
   return { ...step, status: notStarted };
 }
 
-function wishesOf(values: Values<typeof options>): Wishes {
+function restrictionsOf(values: Values<typeof options>): Restrictions {
   const list = (key: "ro" | "rox" | "rw" | "rwx" | "unix") => separated(values[key]);
   const flag = (key: keyof typeof options, bit: number) => (values[key] ? bit : 0);
   return {
@@ -185,7 +185,7 @@ function thisKernel(): Kernel {
   };
 }
 
-function described({ filesystem, unix, bind, connect }: Wishes, env: readonly string[]): string[] {
+function described({ filesystem, unix, bind, connect }: Restrictions, env: readonly string[]): string[] {
   const granted: [string, (string | number)[]][] = [
     ...Object.entries(filesystem),
     ["unix", unix],

@@ -2,12 +2,12 @@
 import { join, resolve } from "node:path";
 import { tilde } from "../../config/paths.ts";
 import { Fault } from "../../fault.ts";
-import { digest } from "../../sandbox/approvals.ts";
 import { groundOf } from "../../sandbox/ground.ts";
 import { realpathOfPart } from "../../sandbox/paths.ts";
 import type { Policy } from "../../sandbox/policy.ts";
 import { printable, projectFileName } from "../../sandbox/project.ts";
-import { Sandboxes, type Survey } from "../../sandbox/sandbox.ts";
+import { digest } from "../../sandbox/project-approvals.ts";
+import { SandboxConfigs, type Survey } from "../../sandbox/sandbox.ts";
 import { command, WrongUse } from "../program.ts";
 import { writeOut } from "../stdio.ts";
 import { whereabouts, whichOptions } from "./options.ts";
@@ -18,7 +18,7 @@ const options = {
   ...whichOptions,
 } as const;
 
-type Ask = (sandboxes: Sandboxes, folder: string, name: string) => { json: object; text: string };
+type Ask = (configs: SandboxConfigs, folder: string, name: string) => { json: object; text: string };
 
 const actions: Record<string, Ask> = { show, approve, revoke };
 
@@ -32,17 +32,17 @@ export const sandbox = command({
   async run({ values, words: [action, folder = "."] }) {
     const ask = Object.hasOwn(actions, action!) ? actions[action!] : undefined;
     if (!ask) throw new WrongUse(`sandbox ${action}: one of ${Object.keys(actions).join(", ")} is right`);
-    const sandboxes = new Sandboxes(groundOf(whereabouts(values)));
-    const { json, text } = ask(sandboxes, resolve(folder), values.name ?? "");
+    const configs = new SandboxConfigs(groundOf(whereabouts(values)));
+    const { json, text } = ask(configs, resolve(folder), values.name ?? "");
     await writeOut(values.json ? `${JSON.stringify(json, null, 2)}\n` : text);
     return 0;
   },
 });
 
-function show(sandboxes: Sandboxes, folder: string, name: string): { json: object; text: string } {
-  const survey = sandboxes.survey(folder, name);
+function show(configs: SandboxConfigs, folder: string, name: string): { json: object; text: string } {
+  const survey = configs.survey(folder, name);
   const { policy, shipped, files, remarks, warnings, project } = survey;
-  const { home } = sandboxes.ground.paths;
+  const { home } = configs.ground.paths;
   const rows: [string, string[]][] = [
     ["folder", [folder]],
     ["configs", [...(shipped ? ["the shipped default"] : []), ...files.map((file) => tilde(file, home))]],
@@ -86,9 +86,9 @@ function networkLine({ network }: Policy): string {
   return [...ports("connect to", network.connect), ...ports("listen at", network.bind)].join(", ") || "none";
 }
 
-function approve(sandboxes: Sandboxes, folder: string, name: string): { json: object; text: string } {
-  const { file, text, asks } = projectOf(sandboxes, folder, name);
-  sandboxes.approvals.approve(file, text);
+function approve(configs: SandboxConfigs, folder: string, name: string): { json: object; text: string } {
+  const { file, text, asks } = projectOf(configs, folder, name);
+  configs.approvals.approve(file, text);
   const lines = asks.map((ask) => `  ${printable(ask)}\n`).join("");
   return {
     json: { file, sha256: digest(text), asks, approved: true },
@@ -96,19 +96,19 @@ function approve(sandboxes: Sandboxes, folder: string, name: string): { json: ob
   };
 }
 
-function revoke(sandboxes: Sandboxes, folder: string, name: string): { json: object; text: string } {
+function revoke(configs: SandboxConfigs, folder: string, name: string): { json: object; text: string } {
   // The file itself may be gone by now.
   let file = join(realpathOfPart(folder), projectFileName);
-  if (!sandboxes.approvals.revoke(file)) {
-    file = projectOf(sandboxes, folder, name).file;
-    sandboxes.approvals.revoke(file);
+  if (!configs.approvals.revoke(file)) {
+    file = projectOf(configs, folder, name).file;
+    configs.approvals.revoke(file);
   }
   return { json: { file, approved: false }, text: `${file} does not count any more\n` };
 }
 
 /** @throws Fault where there is none, or it makes no sense */
-function projectOf(sandboxes: Sandboxes, folder: string, name: string): NonNullable<Survey["project"]> {
-  const { project, remarks } = sandboxes.survey(folder, name);
+function projectOf(configs: SandboxConfigs, folder: string, name: string): NonNullable<Survey["project"]> {
+  const { project, remarks } = configs.survey(folder, name);
   if (project) return project;
   const mistake = remarks.find((remark) => remark.includes(projectFileName));
   if (mistake) throw new Fault("invalid", mistake);

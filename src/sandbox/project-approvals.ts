@@ -18,7 +18,7 @@ export function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-export class Approvals {
+export class ProjectApprovals {
   readonly file: string;
 
   constructor(readonly state: string) {
