@@ -40,7 +40,7 @@ export function layoutOf({ policy, cwd, runtime, home, sockets }: View): Layout 
   // Devices are written to whether or not the mount they lie in may be.
   const writable = topmost([...filesystem.rw, ...filesystem.rwx]).filter(isStorage);
   const reachable = [...sockets, ...network.unix].map(realSocket).filter((path) => path !== undefined);
-  const services = [...servedFolders(runtime, home), ...(ownTmp ? [] : sharedTmp(policy))].filter(
+  const services = [...servedFolders(policy, runtime, home), ...(ownTmp ? [] : sharedTmp(policy))].filter(
     (place) => !writable.some((path) => within(place, path)),
   );
   const covered = [...services, ...hidden.filter((place) => !writable.includes(place))].filter(
@@ -112,8 +112,16 @@ export function hasOwnMemory({ policy, cwd, sockets }: Pick<View, "policy" | "cw
  * Folders in which the services of the system and of the user's desktop listen; at home connections of ssh that are shared, gpg-agent,
  * virtual machines with Docker. Those that listen by now could be covered one by one, but not those that a long call may wait for.
  */
-function servedFolders(runtime: string | undefined, home: string | undefined): string[] {
-  return ["/run", runtime, home].flatMap((path) => (path === undefined || path === "/" ? [] : path));
+function servedFolders(
+  { filesystem }: Policy,
+  runtime: string | undefined,
+  home: string | undefined,
+): string[] {
+  // A user without a home of their own may have one of the system's folders for it, which everybody may see.
+  const common = [...filesystem.ro, ...filesystem.rox].some((path) => home && within(home, path));
+  return ["/run", runtime, common ? undefined : home].flatMap((path) =>
+    path === undefined || path === "/" ? [] : path,
+  );
 }
 
 /**
