@@ -12,6 +12,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 
+export { until } from "../until.ts";
+
 const top = join(import.meta.dir, "../..");
 /** The folder with `olliesrv`, `ollie-9p` and `o`. */
 export const dist = join(top, "dist");
@@ -277,13 +279,4 @@ async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
     while (!(await reader.read()).done);
   })();
   return text.split("\n")[0]!;
-}
-
-/** Calls `look` until what it returns is not undefined, false, null or "". @throws Error if that never happens */
-export async function until<T>(what: string, look: () => T | Promise<T>): Promise<NonNullable<T>> {
-  for (const end = Date.now() + limit; Date.now() < end; await Bun.sleep(20)) {
-    const seen = await look();
-    if (seen) return seen;
-  }
-  throw new Error(`never happened: ${what}`);
 }

@@ -228,8 +228,8 @@ describe("the sandbox", () => {
       await client.writeFile("elevate/ctl", `allow ${request.split("\t")[0]}\n`);
       return request;
     });
-    // Somebody has to be there who can answer before the call asks.
-    await Bun.sleep(300);
+    // Somebody has to be there who can answer before the call asks: what was sent first is open by now.
+    await client.readText("version");
     const path = await job(outside, "elevated");
     expect(await asked).toContain("/outside");
     await state(path, "exited: 0");

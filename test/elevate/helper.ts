@@ -6,6 +6,8 @@ import pino from "pino";
 import { type ApprovalOptions, Approvals } from "../../src/elevate/approvals.ts";
 import type { Answer, Question } from "../../src/elevate/question.ts";
 
+export { until } from "../until.ts";
+
 export function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "ollie-elevate-"));
   process.on("exit", () => rmSync(path, { recursive: true, force: true }));
@@ -64,9 +66,4 @@ export function about(command: string, kind: Question["kind"] = "approval"): Omi
 
 export function ask(from: Approvals, command = "x", kind?: Question["kind"]): Promise<Answer> {
   return from.ask(about(command, kind), new AbortController().signal);
-}
-
-export async function until(what: string, look: () => unknown): Promise<void> {
-  for (const end = Date.now() + 20_000; Date.now() < end; await Bun.sleep(5)) if (look()) return;
-  throw new Error(`never happened: ${what}`);
 }

@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type RunOptions, run } from "../../src/exec/process.ts";
 
+export { until } from "../until.ts";
+
 // Many of these tests start dozens of processes, on machines that have other things to do.
 setDefaultTimeout(60_000);
 
@@ -50,13 +52,6 @@ export function processesWith(text: string, where: "environ" | "cmdline"): numbe
         return false;
       }
     });
-}
-
-/** Waits until something holds; what must come true is waited for, never slept for. */
-export async function until(what: string, holds: () => boolean, seconds = 20): Promise<void> {
-  for (const end = Date.now() + seconds * 1000; !holds(); await Bun.sleep(10)) {
-    if (Date.now() > end) throw new Error(`waited ${seconds} s in vain: ${what}`);
-  }
 }
 
 /** The pids that a command wrote to a file, one a line. */

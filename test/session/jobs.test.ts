@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Job } from "../../src/session/job.ts";
 import type { Session } from "../../src/session/session.ts";
 import { answers, call, chat, finish, idle, say, World } from "../turn/world.ts";
+import { until } from "../until.ts";
 
 setDefaultTimeout(60_000);
 
@@ -37,15 +38,10 @@ async function again(session: Session, args: object = {}): Promise<Job> {
   return session.jobs.all().at(-1)!;
 }
 
-async function waitFor(what: string, holds: () => boolean): Promise<void> {
-  for (const end = Date.now() + 20_000; !holds(); await Bun.sleep(10))
-    if (Date.now() > end) throw new Error(`never happened: ${what}`);
-}
-
 const go = () => writeFileSync(join(world.cwd, "go"), "");
 const untilGo = "until [ -e go ]; do sleep 0.02; done";
-const ended = (job: Job) => waitFor("the job has ended", () => job.ended);
-const told = (job: Job) => waitFor("its end is told", () => existsSync(join(job.folder, "told")));
+const ended = (job: Job) => until("the job has ended", () => job.ended);
+const told = (job: Job) => until("its end is told", () => existsSync(join(job.folder, "told")));
 const text = (session: Session) => chat(session.agents()[0]!);
 const count = (all: string, part: string) => all.split(part).length - 1;
 const theJob = () => world.runtime.session("a")!.jobs.all()[0]!;
@@ -123,7 +119,7 @@ describe("the end of a job is told once", () => {
     const { folder } = job;
     await world.stop();
     go();
-    await waitFor("it has ended", () => existsSync(join(folder, "exit")));
+    await until("it has ended", () => existsSync(join(folder, "exit")));
     const report = await world.start();
     expect(report.filter((sentence) => sentence.includes("still runs"))).toEqual([]);
     await told(theJob());
@@ -144,7 +140,7 @@ describe("the end of a job is told once", () => {
 describe("at the next start", () => {
   test("a job that runs is found, watched and told to end", async () => {
     const { job } = await started(`echo $$ >pid; ${untilGo}`);
-    await waitFor("it runs", () => existsSync(join(world.cwd, "pid")));
+    await until("it runs", () => existsSync(join(world.cwd, "pid")));
     const pid = Number(readFileSync(join(world.cwd, "pid"), "utf8"));
     expect(job.state).toBe("running");
     await world.stop();

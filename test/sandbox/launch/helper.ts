@@ -21,6 +21,8 @@ import { must, type Step } from "../../../src/sandbox/launch/step.ts";
 import { thisMachine } from "../../../src/sandbox/launch/syscalls.ts";
 import type { Policy } from "../../../src/sandbox/policy.ts";
 
+export { until } from "../../until.ts";
+
 setDefaultTimeout(60_000);
 
 export const machine = thisMachine();
@@ -245,11 +247,4 @@ export function inetAddress(port: number): Uint8Array {
 /** What `reveal` made of a number that a call returned, such as a descriptor. */
 export function returned(value: number): number {
   return (256 - value) & 255;
-}
-
-/** Waits until something holds; what must come true is waited for, never slept for. */
-export async function until(what: string, holds: () => boolean, seconds = 20): Promise<void> {
-  for (const end = Date.now() + seconds * 1000; !holds(); await Bun.sleep(10)) {
-    if (Date.now() > end) throw new Error(`waited ${seconds} s in vain: ${what}`);
-  }
 }
