@@ -20,6 +20,7 @@ import { andThen, failure } from "../ninep/maybe.ts";
 import type { Stamp, Topic } from "../session/live.ts";
 import { permitted, refusal, type ToolAccess } from "./access.ts";
 import type { Context, Site } from "./context.ts";
+import { RequestWriter } from "./writing.ts";
 
 export interface Row<T> {
   readonly name: string;
@@ -191,6 +192,8 @@ export class TreeFile<T> implements File {
     const access = mode & 3;
     if (!view.agent || reason === "dropped" || (access !== OWRITE && access !== ORDWR))
       return open.close?.(reason, request);
+    // All has been carried out, be it the end of the very session that the file lies in.
+    if (open instanceof RequestWriter && !open.waits) return open.close(reason);
     const refused = failure(() => this.#may("write"));
     if (!refused) return open.close?.(reason, request);
     return andThen(open.close?.("dropped", request), () => {

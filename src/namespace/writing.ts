@@ -113,9 +113,14 @@ export class RequestWriter implements OpenFile {
     if (reason === "clunk") await this.finish();
   }
 
+  /** Whether something is held back that the close will carry out. */
+  get waits(): boolean {
+    return this.#heldBytes > 0;
+  }
+
   /** Carries out what is held back: nothing more of it will come. */
   async finish(): Promise<void> {
-    if (this.#heldBytes > 0) await this.run(this.#release());
+    if (this.waits) await this.run(this.#release());
   }
 
   #hold(data: Uint8Array): void {

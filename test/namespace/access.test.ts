@@ -264,6 +264,11 @@ describe("child sessions", () => {
     await denied(tool.writeFile("session/a__b/ctl", "stop\nsave\n"));
     expect(child.told).toEqual(["stop"]);
     await tool.writeFile("session/a__b/agent/default/ctl", "stop\n");
+    // What `kill` does before its close.
+    const ctl = await tool.openFile("session/a__b__c/ctl", OWRITE);
+    await send(ctl, "stop\n");
+    await served.runtime.session("a__b__c")!.remove();
+    await ctl.clunk();
     await denied(tool.writeFile("session/a__b/agent/default/ctl", "inject x\n"));
     expect(child.agents()[0]!.told).toEqual(["stop"]);
     for (const [file, text] of [
