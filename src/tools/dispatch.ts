@@ -2,19 +2,17 @@
 import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { LaunchFault } from "../exec/launch.ts";
-import { type RunResult, run } from "../exec/process.ts";
+import { run } from "../exec/process.ts";
 import { Fault, toFault } from "../fault.ts";
 import type { Cage } from "../sandbox/cage.ts";
 import { detach } from "./detach.ts";
 import { temporaryFolder } from "./environment.ts";
 import { executionOf, launchOf } from "./execution.ts";
+import { outcomeOf } from "./result.ts";
 import type { Lease } from "./service.ts";
 import { asRoot } from "./sudo.ts";
 import type { Approval, CallContext, CallOutcome, Prepared, Tool } from "./tool.ts";
-import { understands, wishesOf } from "./wishes.ts";
-
-/** Characters of the arguments that are shown when they had to be repaired. */
-const shownArguments = 300;
+import { wishesOf } from "./wishes.ts";
 
 /**
  * Runs the call where it is prepared for and gives its one result; never rejects.
@@ -80,24 +78,17 @@ export async function callTool(
       if (!(error instanceof LaunchFault)) throw error;
       return run({ ...options, launch: launchOf(ctx, cage) });
     });
-    const note = repaired
-      ? `[arguments repaired: ${repaired}; ran with ${shorten(ctx.secrets.mask(JSON.stringify(args)))}]\n`
-      : "";
-    const output = result.text.replace(/\n$/, "") || "(no output)";
     const remarks = (await cage?.after(result.text)) ?? [];
-    const closing = [
-      lease?.note ?? "",
-      ...remarks,
-      status(result, { limit: wishes.timeout, tool, signal }, confinement(cage, approval)),
-    ]
-      .filter((line) => line !== "")
-      .map((line) => `[${ctx.secrets.mask(line)}]`)
-      .join("\n");
-    return {
-      ...verdict(result),
-      text: [`${note}${output}`, ...(closing ? [closing] : [])].join("\n"),
-      closing,
-    };
+    return outcomeOf(result, {
+      tool,
+      args,
+      repaired,
+      limit: wishes.timeout,
+      signal,
+      secrets: ctx.secrets,
+      remarks: [lease?.note ?? "", ...remarks],
+      confined: confinement(cage, approval),
+    });
   } catch (error) {
     return refused(`${tool.name} could not be started: ${toFault(error).message}`);
   } finally {
@@ -137,40 +128,4 @@ function checkFolder(cwd: string): void {
     throw toFault(error, "the agent's working folder cannot be used");
   }
   throw new Fault("invalid", `the agent's working folder ${cwd} is not a directory`);
-}
-
-function verdict({ ended, code }: RunResult): Pick<CallOutcome, "ok" | "how"> {
-  if (ended === "cancelled") return { ok: false, how: "cancelled" };
-  if (ended === "timeout") return { ok: false, how: "timedOut" };
-  return code === 0 ? { ok: true, how: "done" } : { ok: false, how: "failed" };
-}
-
-/** One line: chat shows what a tool prints as it comes, and of the result then only this. */
-function status(result: RunResult, call: Ended, confined: string | undefined): string {
-  const parts = [ending(result, call), result.leftovers, confined];
-  return parts.filter((part) => part).join(", ");
-}
-
-interface Ended {
-  tool: Tool;
-  /** Seconds. */
-  limit: number;
-  signal: AbortSignal;
-}
-
-function ending({ ended, code, signal, wall }: RunResult, { tool, limit, signal: stop }: Ended): string {
-  if (ended === "cancelled") {
-    const how = stop.reason instanceof Fault ? stop.reason.message : "cancelled by the user";
-    return `${how} after ${(wall / 1000).toFixed(1)} s`;
-  }
-  if (ended === "timeout") {
-    const more = understands(tool, "timeout") ? '; "timeout" asks for more' : "";
-    return `killed after ${limit} s (not a crash: that is its time limit${more}), what it printed until then is above`;
-  }
-  if (signal) return `killed by ${signal}`;
-  return code === 0 ? "" : `exit ${code}`;
-}
-
-function shorten(text: string): string {
-  return text.length > shownArguments ? `${text.slice(0, shownArguments)}…` : text;
 }
