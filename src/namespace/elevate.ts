@@ -8,6 +8,7 @@ import { type Context, fixedSite, rootPaths } from "./context.ts";
 import type { Content, Row } from "./files.ts";
 import { Folder, fileOf, filesOf } from "./folder.ts";
 import { text } from "./reading.ts";
+import { nextAnswer } from "./wait.ts";
 import { verbs } from "./writing.ts";
 
 /** Length that Tstat tells of `wait`; as for other files that wait, none of its answers is as long. */
@@ -32,7 +33,7 @@ class WaitFile implements OpenFile {
 
   read(offset: number, count: number, request: Request): Maybe<Uint8Array> {
     if (offset > 0) return this.#answer.subarray(offset, offset + count);
-    return this.#next(count) ?? this.#wait(count, request);
+    return this.#next(count) ?? nextAnswer(() => this.#next(count), [this.approvals], request.signal);
   }
 
   close(): void {
@@ -44,25 +45,6 @@ class WaitFile implements OpenFile {
     if (!question) return undefined;
     this.#answer = new TextEncoder().encode(`${lineOf(question)}\n`);
     return this.#answer.subarray(0, count);
-  }
-
-  #wait(count: number, { signal }: Request): Promise<Uint8Array> {
-    return new Promise((resolve, reject) => {
-      const interrupt = () => {
-        unwatch();
-        reject(new Fault("interrupted", ""));
-      };
-      const look = () => {
-        const line = this.#next(count);
-        if (!line) return;
-        unwatch();
-        signal.removeEventListener("abort", interrupt);
-        resolve(line);
-      };
-      const unwatch = this.approvals.watch(look);
-      signal.addEventListener("abort", interrupt, { once: true });
-      if (signal.aborted) interrupt();
-    });
   }
 }
 

@@ -70,28 +70,45 @@ class WaitFile<T extends Watched> implements OpenFile {
   }
 
   #wait(count: number, { signal }: Request): Promise<Uint8Array> {
-    return new Promise((resolve, reject) => {
-      const interrupt = () => {
-        unwatch();
-        reject(new Fault("interrupted", ""));
-      };
-      const look = () => {
-        try {
-          this.site.alive();
-          const word = this.ask();
-          if (word === undefined) return;
-          resolve(this.#give(word, count));
-        } catch (error) {
-          reject(error);
-        }
-        unwatch();
-      };
-      const watched = [this.site.target.watch(look), this.site.context.view.agent?.watch(look)];
-      const unwatch = () => {
-        for (const stop of watched) stop?.();
-      };
-      signal.addEventListener("abort", interrupt, { once: true });
-      if (signal.aborted) interrupt();
-    });
+    const look = () => {
+      this.site.alive();
+      const word = this.ask();
+      return word === undefined ? undefined : this.#give(word, count);
+    };
+    return nextAnswer(look, [this.site.target, this.site.context.view.agent], signal);
   }
+}
+
+/**
+ * Resolves with the first answer that `look` has. It is asked after every change of what is watched, and what it throws is the answer
+ * then. Rejects when the request is interrupted.
+ */
+export function nextAnswer<A>(
+  look: () => A | undefined,
+  watched: readonly (Pick<Watched, "watch"> | undefined)[],
+  signal: AbortSignal,
+): Promise<A> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      for (const unwatch of unwatches) unwatch?.();
+      signal.removeEventListener("abort", interrupt);
+    };
+    const interrupt = () => {
+      end();
+      reject(new Fault("interrupted", ""));
+    };
+    const changed = () => {
+      try {
+        const answer = look();
+        if (answer === undefined) return;
+        resolve(answer);
+      } catch (error) {
+        reject(error);
+      }
+      end();
+    };
+    const unwatches = watched.map((one) => one?.watch(changed));
+    signal.addEventListener("abort", interrupt, { once: true });
+    if (signal.aborted) interrupt();
+  });
 }
