@@ -12,9 +12,9 @@ const awkward = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
 type Place = "text" | "escape" | "csi" | "string" | "string-escape";
 
 /**
- * Turns decoded output into lines: escape sequences (CSI, OSC, DCS and the rest) and control characters go, `\r` starts the line
- * over so that a progress bar leaves its last state, CRLF becomes LF, and a line keeps its first 2,000 characters and the number of
- * those cut off. Works on a stream: sequences and lines may be split anywhere, and memory does not grow with the line.
+ * Turns decoded output into lines: escape sequences (CSI, OSC, DCS and the rest) and control characters go, but a NUL, which
+ * separates, is shown as ␀; `\r` starts the line over so that a progress bar leaves its last state, CRLF becomes LF, and a line keeps
+ * its first 2,000 characters and the number of those cut off. Works on a stream: sequences and lines may be split anywhere, and memory does not grow with the line.
  */
 export class Cleaner {
   /** True once a line was cut. */
@@ -85,6 +85,7 @@ export class Cleaner {
 
   private control(char: string): void {
     if (char === "\n") this.newline();
+    else if (char === "\0") this.print("␀");
     else if (char === "\r") this.returned = true;
     else if (char === "\x1b") this.place = "escape";
     else if (char === "\x9b") this.beginCsi();

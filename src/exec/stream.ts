@@ -5,8 +5,12 @@ import { Cleaner } from "./clean.ts";
 import { Excerpt } from "./excerpt.ts";
 import { Spill } from "./spill.ts";
 
-/** A NUL within so many bytes makes an output binary, as for grep and git. */
+/** Bytes at the start of an output that show whether it is binary. */
 const binaryProbe = 8192;
+/** Characters that no text needs: controls but those of lines and terminals, and what was no UTF-8. */
+const unprintable = /[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd]/g;
+/** So many of them are in no case too many: a short text with a few is worth more than word of where it is. */
+const allowance = 6;
 /** Bytes after which others get their turn: a program that floods its pipe always has more to read at once. */
 const turn = 128 * 1024;
 
@@ -35,6 +39,9 @@ export class OutputStream {
   private readonly excerpt: Excerpt;
   private readonly spill: Spill;
   private binary = false;
+  private hasNul = false;
+  /** Unprintable characters so far. */
+  private odd = 0;
 
   /** `fd` is the reading end of a pipe and is closed here. */
   constructor(
@@ -102,10 +109,17 @@ export class OutputStream {
 
   private take(chunk: Uint8Array): Promise<void> | undefined {
     if (!this.binary && this.bytes < binaryProbe)
-      this.binary = chunk.subarray(0, binaryProbe - this.bytes).includes(0);
+      this.binary = this.looksBinary(chunk.subarray(0, binaryProbe - this.bytes));
     const wait = this.spill.write(chunk);
     if (!this.binary) this.clean(this.cleaner.push(this.decoder.decode(chunk, { stream: true })));
     return wait;
+  }
+
+  /** NULs alone do not make it so: they end the names of `find -print0` and the variables of `/proc/PID/environ`. */
+  private looksBinary(chunk: Uint8Array): boolean {
+    this.hasNul ||= chunk.includes(0);
+    this.odd += new TextDecoder().decode(chunk).match(unprintable)?.length ?? 0;
+    return this.hasNul && this.odd > allowance + (this.bytes + chunk.length) / 4;
   }
 
   private clean(text: string): void {

@@ -25,7 +25,8 @@ describe("what a program prints, as plain text", () => {
     ["the 8-bit form of CSI", "\u009b31mred", "red"],
     ["a sequence that never ends takes its line only", "\x1b]0;oops\nnext line\n", "\nnext line\n"],
     ["overstriking", "b\bbo\bol\bld", "bold"],
-    ["controls", "a\x00b\x07c\x7fd\te", "abcd\te"],
+    ["controls", "ab\x07c\x7fd\te", "abcd\te"],
+    ["NULs", "a\x00b\x00\n", "a␀b␀\n"],
     ["no newline at the end", "last", "last"],
     ["other alphabets", "日本語 🙂\n", "日本語 🙂\n"],
   ];

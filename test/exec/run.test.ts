@@ -230,6 +230,12 @@ describe("output", () => {
     expect(readFileSync(spill)).toEqual(readFileSync("/bin/ls").subarray(0, 2000));
   });
 
+  test("that is a text with NULs is shown as one", async () => {
+    expect((await sh("printf 'a\\0b\\0'")).text).toBe("a␀b␀");
+    const names = await sh("seq -f /srv/name-%g 300 | tr '\\n' '\\0'");
+    expect(names.text).toContain("/srv/name-7␀/srv/name-8␀");
+  });
+
   test("in another encoding, or cut in a character, is still valid text", async () => {
     const { text } = await sh("printf 'caf\\351 \\360'; sleep 0.05; printf '\\304\\343\\272\\303 gbk'");
     expect(text).toContain("caf\uFFFD");
