@@ -1,13 +1,13 @@
 /** `agent/{aname}/`: one agent. */
 import { Fault } from "../fault.ts";
 import type { File, Maybe } from "../ninep/file.ts";
-import type { LiveAgent, Stamp, Topic } from "../session/live.ts";
-import { checkEnd, mayEnd, type Standing } from "./access.ts";
-import { type Context, newest, type Site } from "./context.ts";
+import type { LiveAgent, Stamp } from "../session/live.ts";
+import type { Standing } from "./access.ts";
 import type { Row } from "./files.ts";
-import { Folder, fileOf, filesOf, type Named } from "./folder.ts";
+import { fileOf, filesOf, type Named } from "./folder.ts";
 import { prompt } from "./prompt.ts";
 import { both, live, text } from "./reading.ts";
+import { SiteFolder } from "./site-folder.ts";
 import { idlewait, statewait } from "./wait.ts";
 import { parseKeys, parseWords } from "./words.ts";
 import { requests, verbs } from "./writing.ts";
@@ -153,15 +153,7 @@ export const agentRows: readonly Row<LiveAgent>[] = [
 const folderPath = 0;
 const firstFile = 1;
 
-export class AgentFolder extends Folder implements Site<LiveAgent> {
-  constructor(
-    context: Context,
-    readonly target: LiveAgent,
-    folder: File,
-  ) {
-    super(context, folder);
-  }
-
+export class AgentFolder extends SiteFolder<LiveAgent> {
   get name(): string {
     return this.target.name;
   }
@@ -174,23 +166,11 @@ export class AgentFolder extends Folder implements Site<LiveAgent> {
     return this.context.view.of(this.target);
   }
 
-  get removable(): boolean {
-    return mayEnd(this.standing);
-  }
-
-  protected override permissions(): number {
-    return this.removable ? 0o755 : 0o555;
-  }
-
   override alive(): void {
     super.alive();
     if (this.target.session.removed) throw new Fault("missing", "session removed");
     // `rm -r` of a session takes its agents first: which of the two is meant cannot be known yet.
     if (this.target.removed || !this.standing) throw new Fault("missing", "agent or session removed");
-  }
-
-  stamp(topics: readonly Topic[]): Stamp {
-    return newest(this.target, topics);
   }
 
   protected when(): Stamp {
@@ -218,10 +198,5 @@ export class AgentFolder extends Folder implements Site<LiveAgent> {
 
   protected override rename(name: string): Maybe<void> {
     return this.target.rename(name);
-  }
-
-  protected override end(): Maybe<void> {
-    checkEnd(this.standing);
-    return this.target.remove();
   }
 }

@@ -1,12 +1,13 @@
 /** `job/{id}/`: one background job. */
 import { Fault } from "../fault.ts";
-import type { File, Maybe } from "../ninep/file.ts";
-import type { LiveJob, LiveSession, Stamp, Topic } from "../session/live.ts";
-import { checkEnd, mayEnd, type Standing, type ToolAccess } from "./access.ts";
-import { type Context, newest, type Site } from "./context.ts";
+import type { File } from "../ninep/file.ts";
+import type { LiveJob, LiveSession, Stamp } from "../session/live.ts";
+import { checkEnd, type Standing, type ToolAccess } from "./access.ts";
+import type { Site } from "./context.ts";
 import type { Row } from "./files.ts";
 import { Folder, fileOf, filesOf } from "./folder.ts";
 import { live, text } from "./reading.ts";
+import { SiteFolder } from "./site-folder.ts";
 import { jobwait } from "./wait.ts";
 import { verbs } from "./writing.ts";
 
@@ -32,15 +33,7 @@ export const jobRows: readonly Row<LiveJob>[] = [
 const folderPath = 0;
 const firstFile = 1;
 
-export class JobFolder extends Folder implements Site<LiveJob> {
-  constructor(
-    context: Context,
-    readonly target: LiveJob,
-    folder: File,
-  ) {
-    super(context, folder);
-  }
-
+class JobFolder extends SiteFolder<LiveJob> {
   get name(): string {
     return this.target.id;
   }
@@ -54,22 +47,10 @@ export class JobFolder extends Folder implements Site<LiveJob> {
     return standing === "sharing" ? undefined : standing;
   }
 
-  get removable(): boolean {
-    return mayEnd(this.standing);
-  }
-
-  protected override permissions(): number {
-    return this.removable ? 0o755 : 0o555;
-  }
-
   override alive(): void {
     super.alive();
     if (this.target.session.removed) throw new Fault("missing", "session removed");
     if (this.target.removed || !this.standing) throw new Fault("missing", "job removed");
-  }
-
-  stamp(topics: readonly Topic[]): Stamp {
-    return newest(this.target, topics);
   }
 
   protected when(): Stamp {
@@ -84,11 +65,6 @@ export class JobFolder extends Folder implements Site<LiveJob> {
 
   protected children(): File[] {
     return filesOf(jobRows, this, this.target.qid + firstFile, this);
-  }
-
-  protected override end(): Maybe<void> {
-    checkEnd(this.standing);
-    return this.target.remove();
   }
 }
 

@@ -2,16 +2,17 @@
 import { isOwnKey } from "../config/secrets.ts";
 import { Fault } from "../fault.ts";
 import type { File, Maybe } from "../ninep/file.ts";
-import type { LiveAgent, LiveSession, Stamp, Topic } from "../session/live.ts";
-import { checkEnd, mayEnd, type Standing } from "./access.ts";
+import type { LiveAgent, LiveSession, Stamp } from "../session/live.ts";
+import { checkEnd, type Standing } from "./access.ts";
 import { AgentFolder } from "./agent.ts";
-import { type Context, newest, type Site } from "./context.ts";
+import type { Context } from "./context.ts";
 import type { Row } from "./files.ts";
 import { Folder, fileOf, filesOf, type Named } from "./folder.ts";
 import { JobsFolder } from "./job.ts";
 import { clone } from "./new.ts";
 import { plan } from "./plan.ts";
 import { both, text } from "./reading.ts";
+import { SiteFolder } from "./site-folder.ts";
 import { parseEnv, parseKeys } from "./words.ts";
 import { requests, verbs } from "./writing.ts";
 
@@ -101,16 +102,11 @@ export const newAgent: Row<LiveSession> = {
 const paths = { folder: 0, agents: 1, short: 2, newAgent: 3, jobs: 4, firstFile: 8 } as const;
 
 /** A session as a folder; `session/{sname}/` and `s/{sname}/` differ in the files that they show. */
-export abstract class SessionSite extends Folder implements Site<LiveSession> {
+export abstract class SessionSite extends SiteFolder<LiveSession> {
   protected readonly path: number;
 
-  constructor(
-    context: Context,
-    readonly target: LiveSession,
-    folder: File,
-    as: "folder" | "short",
-  ) {
-    super(context, folder);
+  constructor(context: Context, target: LiveSession, folder: File, as: "folder" | "short") {
+    super(context, target, folder);
     this.path = target.qid + paths[as];
   }
 
@@ -122,21 +118,9 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
     return this.context.view.session(this.target);
   }
 
-  get removable(): boolean {
-    return mayEnd(this.standing);
-  }
-
-  protected override permissions(): number {
-    return this.removable ? 0o755 : 0o555;
-  }
-
   override alive(): void {
     super.alive();
     if (this.target.removed || !this.standing) throw new Fault("missing", "session removed");
-  }
-
-  stamp(topics: readonly Topic[]): Stamp {
-    return newest(this.target, topics);
   }
 
   protected when(): Stamp {
@@ -161,11 +145,6 @@ export abstract class SessionSite extends Folder implements Site<LiveSession> {
 
   protected override rename(name: string): Maybe<void> {
     return this.target.rename(name);
-  }
-
-  protected override end(): Maybe<void> {
-    checkEnd(this.standing);
-    return this.target.remove();
   }
 }
 
