@@ -1,9 +1,10 @@
 /** What a result says of its sandbox: remarks, what was put back, why something failed. */
+
+import type { CallPolicy, PolicyRequest } from "./configs.ts";
 import { explain } from "./explain.ts";
 import type { GitGuard } from "./git-guard.ts";
 import type { SandboxGround } from "./ground.ts";
 import { realpathOfPart } from "./paths.ts";
-import type { CallPolicy, PolicyRequest } from "./sandbox.ts";
 
 export interface Enforcement {
   /** Mounts keep `policy.frozen` from being written. */

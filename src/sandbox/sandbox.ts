@@ -1,197 +1,143 @@
-/** Sandbox configs on this host: which there are, and what one comes to for a call. */
-import { mkdirSync, statSync } from "node:fs";
-import { join } from "node:path";
-import { Fault, toFault } from "../fault.ts";
-import { asksBeyond } from "./asks.ts";
-import { makeCaches } from "./caches.ts";
-import type { Layer } from "./config.ts";
-import { findRepository, type Repository } from "./git.ts";
-import type { SandboxGround } from "./ground.ts";
-import { readLayers, sandboxFile, sandboxNames } from "./layers.ts";
-import { follow } from "./links.ts";
+/** Cages for calls: the policy that holds for one, on what this host can enforce. */
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { compiled, ownProgram } from "../exec/own.ts";
+import { Fault } from "../fault.ts";
+import { attend } from "./aftermath.ts";
+import type { Cage } from "./cage.ts";
+import type { CallPolicy, PolicyRequest, SandboxConfigs } from "./configs.ts";
+import { GitGuard } from "./git-guard.ts";
+import type { LaunchRequest } from "./launch/compile.ts";
+import type { HostConfinement, Launcher } from "./launch/launcher.ts";
+import { replacedFolders } from "./launch/view.ts";
 import { realpathOfPart } from "./paths.ts";
-import { type Places, placesOf } from "./places.ts";
-import type { Policy } from "./policy.ts";
-import { type ProjectFile, projectFileName, readProjectFile, unapprovedRemark } from "./project.ts";
-import { ProjectApprovals } from "./project-approvals.ts";
-import { checkCwd, resolvePolicy, type Surroundings } from "./resolve.ts";
+import { letsThrough, type Policy } from "./policy.ts";
+import { withoutProject } from "./unattended.ts";
 
-/** Whose policy. */
-export interface PolicyRequest {
-  /** Of a config: the session's key `sandbox`, else the agent config's; empty = `default`. */
-  name?: string;
-  cwd: string;
-  /** The folder that the policy is made around, where not the owner has chosen `cwd`, which lies in it: links resolved. */
-  bound?: string;
-  /** The session's private folder, `STATE/tmp/ID`, which exists. */
-  tmp: string;
-  /** Who is told remarks, each once: `SESSION/AGENT`. */
-  listener: string;
+export interface CageRequest extends PolicyRequest {
+  /** Where its programs find the tree as it is for them: a dial string. */
+  address(over: "unix" | "tcp"): { addr: string };
+  /** For what runs between the calls: it writes nothing of the project and does not find the tree. */
+  service?: boolean;
 }
 
-/** The policy that holds for a call, and what is to be said of it. */
-export interface CallPolicy {
-  policy: Policy;
-  /** Sentences for the result of this call, such as of a project file that nobody has approved. */
-  remarks: string[];
-  /** The file of the user's own config in which a missing right would be granted, whether it exists or not. */
-  rulesFile: string;
-  /** The repository that `cwd` lies in, for the git guard. */
-  repository?: Repository;
-  /** What no rule opens, for explanations. */
-  places: Places;
+export interface SandboxOptions {
+  /** Confine nothing: the user has said so at the server's start. */
+  yolo?: boolean;
+  /** The user's runtime folder, `$XDG_RUNTIME_DIR`. */
+  runtime?: string;
+  /** The user's home folder. */
+  home?: string;
 }
 
-/** Everything that is to be said of the sandbox of a folder. */
-export interface Survey extends CallPolicy {
-  /** What the user's own configs say in vain. */
-  warnings: string[];
-  /** Whether the shipped default counts. */
-  shipped: boolean;
-  /** Files that count, from the weakest to the strongest. */
-  files: string[];
-  project?: { file: string; text: string; asks: string[]; approved: boolean };
-}
+export class Sandbox {
+  readonly #guard = new GitGuard();
 
-/** Milliseconds for which a policy counts as unchanged, where none of the files that say what holds has changed. */
-const fresh = 1000;
-/** Policies that are remembered at once. */
-const remembered = 256;
-
-export class SandboxConfigs {
-  readonly approvals: ProjectApprovals;
-  readonly #told = new Set<string>();
-  readonly #known = new Map<string, { survey: Survey; made: number; stamp: string }>();
-  #prepared = false;
-
-  /** @param onWarning gets each warning once, for a log */
   constructor(
-    readonly ground: SandboxGround,
-    readonly onWarning: (warning: string) => void = () => {},
-  ) {
-    this.approvals = new ProjectApprovals(ground.paths.state);
-  }
+    private readonly launcher: Launcher,
+    private readonly options: SandboxOptions = {},
+  ) {}
 
-  /** Names of all configs, sorted; `default` is always among them. */
-  names(): string[] {
-    return sandboxNames(this.ground.paths.config);
-  }
-
-  /** @throws Fault "missing" that lists the configs there are, "invalid" that names file and key */
-  check(name: string): void {
-    readLayers(this.ground.paths.config, name || "default");
+  /** What holds for calls, as `version` tells it. */
+  get confinement(): HostConfinement {
+    const { confinement } = this.launcher;
+    if (!this.options.yolo) return confinement;
+    const reasons = ["the server was started with --yolo"];
+    return { ...confinement, state: "off", sockets: "none", missing: ["everything"], reasons };
   }
 
   /**
-   * What confines a call. Configs, the project's file and approvals that change are noticed at once, what their paths lead to within 2 s.
-   * @throws Fault as `check` does, and "denied" or "invalid" where no sandbox can be made around `cwd`: it lies in a place that is
-   *   protected, or holds everything; the sentence says what to choose instead
+   * Undefined = without a sandbox, since the user wants that (`--yolo`), or has said that it may be so where there can be none
+   * (`general.best_effort`).
+   * @throws Fault as `policyFor` does; "unavailable" where there can be no sandbox and nobody has said to do without
    */
-  policyFor({ name, cwd: folder, bound: cwd = folder, tmp, listener }: PolicyRequest): CallPolicy {
-    this.#prepare();
-    const key = [name, cwd, tmp].join("\0");
-    let known = this.#known.get(key);
-    if (!known || Date.now() - known.made > fresh || known.stamp !== this.#stamp(cwd, name, known.survey)) {
-      const survey = this.survey(cwd, name, tmp);
-      known = { survey, made: Date.now(), stamp: this.#stamp(cwd, name, survey) };
-      for (const oldest of this.#known.keys()) {
-        if (this.#known.size < remembered) break;
-        this.#known.delete(oldest);
-      }
-      this.#known.set(key, known);
+  cageFor(request: CageRequest, configs: SandboxConfigs): Cage | undefined {
+    if (this.options.yolo) return undefined;
+    const { confinement } = this.launcher;
+    const found = configs.policyFor(request);
+    if (confinement.state === "off") {
+      if (found.policy.bestEffort) return undefined;
+      throw new Fault(
+        "unavailable",
+        `tools cannot be confined on this host (${confinement.reasons.join("; ")}); to run them without a sandbox, set general.best_effort: true in ${found.rulesFile}, or start the server with --yolo`,
+      );
     }
-    const { remarks, warnings, ...rest } = known.survey;
-    for (const warning of warnings) if (this.#first("", warning)) this.onWarning(warning);
-    return { ...rest, remarks: remarks.filter((remark) => this.#first(listener, remark)) };
-  }
-
-  /** Of every file that says something, whether it exists or not. */
-  #stamp(cwd: string, name: string | undefined, { repository }: Survey): string {
-    const { config } = this.ground.paths;
-    const configs = ["default", name || "default"].map((one) => sandboxFile(config, one));
-    const projects = [cwd, repository?.top ?? cwd].map((folder) => join(folder, projectFileName));
-    return [...configs, ...projects, this.approvals.file].map(stampOf).join(" ");
-  }
-
-  #first(listener: string, text: string): boolean {
-    const key = `${listener}\0${text}`;
-    if (this.#told.has(key)) return false;
-    this.#told.add(key);
-    return true;
-  }
-
-  /** @param tmp undefined where there is no session. @throws Fault as `policyFor` */
-  survey(cwd: string, name = "", tmp?: string): Survey {
-    const { ground } = this;
-    const real = follow(cwd)?.real;
-    if (real === undefined) throw new Fault("missing", `the working folder ${cwd} does not exist`);
-    const layers: Layer[] = readLayers(ground.paths.config, name || "default");
-    const { repository, doubt } = findRepository(real, realpathOfPart(ground.paths.home));
-    const places = placesOf(ground);
-    const around: Surroundings = { ground, places, cwd: real, tmp, repository };
-    checkCwd(around);
-    const remarks = doubt ? [`${doubt}: tools cannot write there, so git may fail`] : [];
-    let resolved = resolvePolicy(layers, around);
-    let project: Survey["project"];
-    const found = projectFile(real, repository, remarks);
-    if (found) {
-      const asks = asksBeyond(found.config, resolved, around);
-      const approved = this.approvals.holds(found.file, found.text);
-      project = { file: found.file, text: found.text, asks, approved };
-      if (approved || asks.length === 0) {
-        layers.push(approved ? found : narrowing(found));
-        resolved = resolvePolicy(layers, around);
-      } else remarks.push(unapprovedRemark(found, asks));
-    }
+    if (request.service) return this.#serviceCage(request, found);
+    const noUnixSockets = confinement.sockets === "seccomp" && found.policy.network.unix.length === 0;
+    const way = wayTo(request.address(noUnixSockets ? "tcp" : "unix").addr);
+    const policy = withOwnPrograms(way.port === undefined ? found.policy : withPort(found.policy, way.port));
+    const view = this.#view(policy, request, way.path === undefined ? [] : [way.path]);
+    const mounted = confinement.sockets === "namespace";
+    const settle = attend(this.#guard, configs.ground, request, found, {
+      frozen: mounted,
+      replaced: mounted ? replacedFolders(view) : [],
+    });
+    let settled = false;
     return {
-      policy: resolved.policy,
-      remarks,
-      warnings: resolved.warnings,
-      shipped: layers.some(({ file }) => file === undefined),
-      files: layers.flatMap(({ file }) => file ?? []),
-      rulesFile: sandboxFile(ground.paths.config, name || "default"),
-      repository,
-      places,
-      project,
+      noUnixSockets,
+      ...this.#launching(view),
+      after: async (output) => {
+        if (settled) return [];
+        settled = true;
+        return settle(output);
+      },
     };
   }
 
-  /** Folders that tools need and could not make. */
-  #prepare(): void {
-    if (this.#prepared) return;
-    this.#prepared = true;
-    const { paths, environment } = this.ground;
-    makeCaches(paths.home, environment.PATH ?? "");
-    try {
-      mkdirSync(paths.memory, { recursive: true, mode: 0o700 });
-    } catch {} // a config folder that cannot be written: there is no memory then
+  /** After a call that was let out: what it changed in protected places is not taken for a change by the others that still run. */
+  acceptChanges(): void {
+    this.#guard.accept();
+  }
+
+  #serviceCage(request: CageRequest, { policy, repository }: CallPolicy): Cage {
+    const kept = withoutProject(policy, realpathSync(request.cwd), repository);
+    return {
+      ...this.#launching(this.#view(withOwnPrograms(kept), request, [])),
+      after: async () => [],
+    };
+  }
+
+  #view(policy: Policy, { cwd, tmp }: CageRequest, sockets: string[]) {
+    const { runtime, home } = this.options;
+    return {
+      policy,
+      cwd: realpathSync(cwd),
+      privateTmp: join(tmp, "slash-tmp"),
+      runtime,
+      home: home && realpathOfPart(home),
+      sockets,
+    };
+  }
+
+  #launching(
+    view: Omit<LaunchRequest, "memory" | "parent">,
+  ): Pick<Cage, "notice" | "terms" | "allows" | "launch"> {
+    return {
+      terms: JSON.stringify(view),
+      notice: this.launcher.confinement.state === "partial" ? "sandbox: partial" : undefined,
+      allows: (variable) => view.policy.env.some((entry) => letsThrough(entry, variable)),
+      launch: ({ memory, outlives } = {}) =>
+        this.launcher.launch({ ...view, memory, parent: outlives ? undefined : process.pid }),
+    };
   }
 }
 
-function stampOf(file: string): string {
-  try {
-    const { ino, size, ctimeMs } = statSync(file);
-    return `${ino}:${size}:${ctimeMs}`;
-  } catch {
-    return "none";
-  }
+function wayTo(address: string): { path?: string; port?: number } {
+  const [net, place, port] = address.split("!");
+  return net === "unix" ? { path: place } : { port: Number(port) };
 }
 
-/** A mistake in it is no reason to run nothing: it is told. */
-function projectFile(cwd: string, repository: Repository | undefined, remarks: string[]) {
-  try {
-    return readProjectFile(cwd, repository);
-  } catch (error) {
-    remarks.push(`${toFault(error).message}; the file does not count`);
-    return undefined;
-  }
+function withPort(policy: Policy, port: number): Policy {
+  const { network } = policy;
+  if (network.unrestricted) return policy;
+  return { ...policy, network: { ...network, connect: [...network.connect, port] } };
 }
 
-/** Of a file that asks for nothing more: what it says of the network, where less is allowed by it. Paths are left out, since they could lead elsewhere by now. */
-function narrowing({ file, config }: ProjectFile): Layer {
-  const none = { ro: [], rox: [], rw: [], rwx: [] };
-  return {
-    file,
-    config: { filesystem: none, env: [], network: { ...config.network, unix: [] }, general: {} },
-  };
+/** Tools in TypeScript are run by this program, from a checkout by its sources; and tools may be clients of the server. */
+function withOwnPrograms(policy: Policy): Policy {
+  const folder = dirname(ownProgram());
+  const own = compiled
+    ? [ownProgram(), ...["ollie-9p", "o"].map((name) => join(folder, name)).filter(existsSync)]
+    : [ownProgram(), resolve(import.meta.dir, "../..")];
+  return { ...policy, filesystem: { ...policy.filesystem, rox: [...policy.filesystem.rox, ...own] } };
 }

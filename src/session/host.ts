@@ -1,5 +1,5 @@
 /** What an agent lends to its turns. */
-import type { CageRequest } from "../sandbox/confine.ts";
+import type { CageRequest } from "../sandbox/sandbox.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { CallContext, Tool } from "../tools/tool.ts";
 import { systemPrompt } from "../turn/context.ts";

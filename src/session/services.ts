@@ -1,8 +1,8 @@
 /** What all sessions of a server share. */
 import type { AgentConfig } from "../config/agents.ts";
 import type { Cage } from "../sandbox/cage.ts";
-import type { CageRequest } from "../sandbox/confine.ts";
-import type { SandboxConfigs } from "../sandbox/sandbox.ts";
+import type { SandboxConfigs } from "../sandbox/configs.ts";
+import type { CageRequest } from "../sandbox/sandbox.ts";
 import type { TurnServices } from "../turn/host.ts";
 import type { LiveAgent } from "./live.ts";
 

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmdirSync, rmSync, symlinkSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolvePaths } from "../../src/config/paths.ts";
-import { SandboxConfigs } from "../../src/sandbox/sandbox.ts";
+import { SandboxConfigs } from "../../src/sandbox/configs.ts";
 
 let folder: string;
 let configs: SandboxConfigs;

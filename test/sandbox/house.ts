@@ -3,10 +3,10 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { resolvePaths } from "../../src/config/paths.ts";
+import { type CallPolicy, SandboxConfigs, type Survey } from "../../src/sandbox/configs.ts";
 import type { SandboxGround } from "../../src/sandbox/ground.ts";
 import { within } from "../../src/sandbox/paths.ts";
 import type { Policy } from "../../src/sandbox/policy.ts";
-import { type CallPolicy, SandboxConfigs, type Survey } from "../../src/sandbox/sandbox.ts";
 
 export class House {
   readonly folder = realpathSync(mkdtempSync(join(tmpdir(), "ollie-sandbox-")));

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { mkdirSync, realpathSync, rmdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import type { AgentConfig } from "../../src/config/agents.ts";
-import type { PolicyRequest } from "../../src/sandbox/sandbox.ts";
+import type { PolicyRequest } from "../../src/sandbox/configs.ts";
 import type { Agent } from "../../src/session/agent.ts";
 import type { Session } from "../../src/session/session.ts";
 import { answers, call, chat, finish, idle, say, World } from "../turn/world.ts";

@@ -14,7 +14,7 @@ import type { AgentConfig } from "../../src/config/agents.ts";
 import { Approvals } from "../../src/elevate/approvals.ts";
 import { Elevation } from "../../src/elevate/elevation.ts";
 import { Fault } from "../../src/fault.ts";
-import type { SandboxConfigs } from "../../src/sandbox/sandbox.ts";
+import type { SandboxConfigs } from "../../src/sandbox/configs.ts";
 import type { Agent } from "../../src/session/agent.ts";
 import { qidBlock } from "../../src/session/live.ts";
 import { Counters } from "../../src/session/metrics.ts";

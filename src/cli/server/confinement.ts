@@ -3,11 +3,11 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../../config/config.ts";
 import { defaultAddress, parseAddress } from "../../ninep/dial.ts";
-import { Sandbox } from "../../sandbox/confine.ts";
+import { SandboxConfigs } from "../../sandbox/configs.ts";
 import { groundOf } from "../../sandbox/ground.ts";
 import { type HostConfinement, Launcher } from "../../sandbox/launch/launcher.ts";
 import { confinementLine } from "../../sandbox/report.ts";
-import { SandboxConfigs } from "../../sandbox/sandbox.ts";
+import { Sandbox } from "../../sandbox/sandbox.ts";
 import type { Finding } from "./findings.ts";
 import { findInstance } from "./instance.ts";
 

@@ -2,12 +2,12 @@
 import { join, resolve } from "node:path";
 import { tilde } from "../../config/paths.ts";
 import { Fault } from "../../fault.ts";
+import { SandboxConfigs, type Survey } from "../../sandbox/configs.ts";
 import { groundOf } from "../../sandbox/ground.ts";
 import { realpathOfPart } from "../../sandbox/paths.ts";
 import type { Policy } from "../../sandbox/policy.ts";
 import { printable, projectFileName } from "../../sandbox/project.ts";
 import { digest } from "../../sandbox/project-approvals.ts";
-import { SandboxConfigs, type Survey } from "../../sandbox/sandbox.ts";
 import { command, WrongUse } from "../program.ts";
 import { writeOut } from "../stdio.ts";
 import { whereabouts, whichOptions } from "./options.ts";
