@@ -1,7 +1,7 @@
 #!/usr/bin/env ollie-run
 /** Shows what is remembered: all topics, or the notes that fit a question best. */
 import { print, readArgs } from "ollie:tool";
-import { readTopics, type Topic, wordsOf } from "./lib/notes.ts";
+import { bare, readTopics, type Topic, wordsOf } from "./lib/notes.ts";
 
 /** Bytes that are shown: less than a tool's result may have. */
 const mostOutput = 12_000;
@@ -23,7 +23,7 @@ else showMatches(rank(topics, asked));
 
 function showIndex(above: string): void {
   const lines = topics.map(({ title, notes }) => {
-    const first = (notes[0] ?? "").replace(/^[-*] (?:\d{4}-\d\d-\d\d: )?/, "").replace(/\s+/g, " ");
+    const first = bare(notes[0] ?? "").replace(/\s+/g, " ");
     const more = notes.length > 1 ? ` [${notes.length} notes]` : "";
     return `${title}: ${first.length > lineLimit ? `${first.slice(0, lineLimit).toWellFormed()}…` : first}${more}`;
   });

@@ -27,7 +27,7 @@ export function memoryFolder(): string {
 
 /** Topics that differ in case, blanks or punctuation only share a file. */
 export function fileOf(topic: string): string {
-  const words = topic.normalize("NFKC").toLowerCase().match(wordPattern) ?? [];
+  const words = wordsOf(topic);
   if (words.length === 0) throw new Error(`"topic" has no letter or digit: ${JSON.stringify(topic)}`);
   const name = [...words.join("-")].slice(0, nameLimit).join("").replace(/-$/, "");
   return join(memoryFolder(), name + suffix);
@@ -84,15 +84,17 @@ export function format(text: string, day: string): string {
 
 /** The note's words alone: what makes two notes the same. */
 export function essence(note: string): string {
-  const text = note.replace(/^[-*] (?:\d{4}-\d\d-\d\d: )?/, "");
-  return wordsOf(text).join(" ");
+  return wordsOf(bare(note)).join(" ");
+}
+
+/** A note without its mark and its date. */
+export function bare(note: string): string {
+  return note.replace(/^[-*] (?:\d{4}-\d\d-\d\d: )?/, "");
 }
 
 export function wordsOf(text: string): string[] {
-  return text.normalize("NFKC").toLowerCase().match(wordPattern) ?? [];
+  return text.normalize("NFKC").toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
 }
-
-const wordPattern = /[\p{L}\p{M}\p{N}]+/gu;
 
 /** Without control characters, and without empty lines at the ends and in a row. */
 function clean(text: string): string {
