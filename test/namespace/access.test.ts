@@ -1,13 +1,12 @@
 /** What the tree is to a tool: doc/NAMESPACE.md, "Who may do what". */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { existsSync } from "node:fs";
 import type { Client } from "../../src/ninep/client.ts";
 import { dial } from "../../src/ninep/dial.ts";
 import { ORDWR, OREAD, OWRITE } from "../../src/ninep/file.ts";
 import { isChild } from "../../src/session/limits.ts";
 import type { FakeAgent, FakeSession } from "./fake.ts";
-import { agentPath, refusal, type Served, send, serve, take } from "./serve.ts";
+import { agentPath, denied, missing, refusal, type Served, send, serve, take } from "./serve.ts";
 
 let served: Served;
 /** A tool of the agent `default` of session `a`. */
@@ -26,14 +25,6 @@ const names = async (path: string, client = tool) => (await client.readDir(path)
 /** Names and permission bits, as `ls -l` has them. */
 const modes = async (path: string) =>
   Object.fromEntries((await tool.readDir(path)).map(({ name, mode }) => [name, (mode & 0o777).toString(8)]));
-const denied = async (work: Promise<unknown>, words: string | RegExp = "") => {
-  const told = await refusal(work);
-  expect(told).toStartWith("permission denied");
-  expect(told).toMatch(words);
-  expect(Buffer.byteLength(told)).toBeLessThanOrEqual(128);
-};
-const missing = async (work: Promise<unknown>) =>
-  expect(await refusal(work)).toStartWith("file does not exist");
 
 describe("the root", () => {
   test("has what there is to know, and neither metrics nor elevate", async () => {
@@ -447,69 +438,6 @@ describe("when the agent is removed", () => {
     await missing(tool.readText("version"));
     expect(existsSync(path)).toBe(false);
     expect(await refusal(dial(address))).toContain("no server answers");
-  });
-});
-
-describe("the address", () => {
-  test("is one for each agent, for the owner alone, and stays through renames", async () => {
-    const other = await served.session.createAgent(new Map([["name", "other"]]));
-    const [one, two] = [served.tools.unix(served.agent), served.tools.unix(other)];
-    expect(one).not.toBe(two);
-    const path = one.slice("unix!".length);
-    expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(statSync(dirname(path)).mode & 0o777).toBe(0o700);
-    await served.client.rename("session/a", "z");
-    await served.client.rename("session/z/agent/default", "y");
-    expect(served.tools.unix(served.agent)).toBe(one);
-    await tool.writeFile("session/z/agent/y/tools", "file_read\n");
-    await denied(tool.writeFile("session/z/agent/other/tools", "file_read\n"));
-  });
-
-  test("is gone when the server ends, with its folder", async () => {
-    const folder = dirname(served.tools.unix(served.agent).slice("unix!".length));
-    served.tools.close();
-    expect(existsSync(folder)).toBe(false);
-  });
-
-  test("is swept up after a server that was killed", async () => {
-    const path = served.tools.unix(served.agent).slice("unix!".length);
-    const { ToolListeners } = await import("../../src/namespace/tool-listeners.ts");
-    const next = new ToolListeners(`${served.dir}/run/9p`, () => served.server);
-    const mine = next.unix(served.agent).slice("unix!".length);
-    next.sweep();
-    expect(readdirSync(dirname(path)).map((name) => `${dirname(path)}/${name}`)).toEqual([mine]);
-    next.close();
-  });
-
-  test("is elsewhere, and as private, where the owner's own leaves no room for it", async () => {
-    const { ToolListeners } = await import("../../src/namespace/tool-listeners.ts");
-    const far = new ToolListeners(
-      `${served.dir}/${"s".repeat(106 - served.dir.length)}`,
-      () => served.server,
-    );
-    const address = far.unix(served.agent);
-    const folder = dirname(address.slice("unix!".length));
-    expect(statSync(folder).mode & 0o777).toBe(0o700);
-    const client = await dial(address);
-    expect(await names("session", client)).toEqual(["a", "idx", "new"]);
-    client.close();
-    far.close();
-    expect(existsSync(folder)).toBe(false);
-  });
-
-  test("over the loopback opens with the token of that agent alone", async () => {
-    const other = await served.session.createAgent(new Map([["name", "other"]]));
-    const { addr, token } = served.tools.tcp(served.agent);
-    expect(served.tools.tcp(served.agent)).toMatchObject({ addr, token });
-    await denied(dial(addr));
-    await denied(dial(addr, { aname: `token:${served.tools.tcp(other).token}` }));
-    const client = await dial(addr, { aname: `token:${token}` });
-    await client.writeFile(`${agentPath}/tools`, "file_read\n");
-    await denied(client.writeFile("session/a/agent/other/tools", "file_read\n"));
-    await served.agent.remove();
-    await missing(client.readText("version"));
-    client.close();
-    expect(await refusal(dial(addr, { aname: `token:${token}` }))).toContain("no server answers");
   });
 });
 

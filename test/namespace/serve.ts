@@ -1,4 +1,5 @@
 /** A tree on a real server, on a unix socket of its own. */
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -84,4 +85,16 @@ export async function refusal(work: Promise<unknown>): Promise<string> {
     return (error as Error).message;
   }
   throw new Error("it was not refused");
+}
+
+/** What is refused as a matter of permission, in as many bytes as an error may have. */
+export async function denied(work: Promise<unknown>, words: string | RegExp = ""): Promise<void> {
+  const told = await refusal(work);
+  expect(told).toStartWith("permission denied");
+  expect(told).toMatch(words);
+  expect(Buffer.byteLength(told)).toBeLessThanOrEqual(128);
+}
+
+export async function missing(work: Promise<unknown>): Promise<void> {
+  expect(await refusal(work)).toStartWith("file does not exist");
 }
