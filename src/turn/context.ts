@@ -1,8 +1,8 @@
 /** The system prompt of an agent. The same inputs give the same bytes, so that providers' prompt caches hit. */
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AgentConfig } from "../config/agents.ts";
 import { renderPrompt } from "../config/prompt.ts";
+import { readUntrusted } from "../sandbox/untrusted.ts";
 import type { Tool } from "../tools/tool.ts";
 import { projectFiles, repositoryOf } from "./project.ts";
 
@@ -42,10 +42,11 @@ function gitFacts(cwd: string): string {
 }
 
 function readHead(dotGit: string): string | undefined {
-  const head = readOr(join(dotGit, "HEAD")) ?? worktreeHead(dotGit);
-  if (!head) return undefined;
-  const branch = /^ref: refs\/heads\/(.+)$/.exec(head.trim());
-  return branch ? `branch ${branch[1]}` : `detached at ${head.trim().slice(0, 12)}`;
+  const head = (readOr(join(dotGit, "HEAD")) ?? worktreeHead(dotGit))?.trim() ?? "";
+  const branch = /^ref: refs\/heads\/(.+)$/.exec(head);
+  if (branch) return `branch ${branch[1]}`;
+  // Anything else is no HEAD but a link to somebody's secret, for all that is known.
+  return /^[0-9a-f]{40,64}$/.test(head) ? `detached at ${head.slice(0, 12)}` : undefined;
 }
 
 /** In a worktree `.git` is a file that names the real folder. */
@@ -54,10 +55,10 @@ function worktreeHead(dotGit: string): string | undefined {
   return target && readOr(join(target, "HEAD"));
 }
 
+/** Bytes; the files that are read hold a line. */
+const longest = 4096;
+
 function readOr(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
+  const file = readUntrusted(path, longest);
+  return file && new TextDecoder().decode(file.bytes);
 }

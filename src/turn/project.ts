@@ -1,6 +1,7 @@
 /** What a project tells agents about itself: AGENTS.md and CLAUDE.md from the root of the repository down to the working folder. */
-import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { readUntrusted } from "../sandbox/untrusted.ts";
 
 const names = ["AGENTS.md", "CLAUDE.md"];
 /** Of one file; more would push the work itself out of the window. */
@@ -34,21 +35,14 @@ function foldersDown(cwd: string): string[] {
   return folders;
 }
 
+/**
+ * A link counts where it leads to another such file, as from CLAUDE.md to AGENTS.md. To any other it could have been laid by a tool that may
+ * not read it and would like to see it in the next prompt.
+ */
 function readText(path: string): string {
-  let fd: number | undefined;
-  try {
-    // Before it is opened: to open a FIFO would wait for its writer.
-    if (!statSync(path).isFile()) return "";
-    fd = openSync(path, "r");
-    const { size } = fstatSync(fd);
-    const bytes = Buffer.alloc(Math.min(maxBytes, size));
-    const whole = size <= maxBytes;
-    const read = bytes.subarray(0, readSync(fd, bytes));
-    const text = new TextDecoder().decode(read, { stream: !whole }).trim();
-    return whole ? text : `${text}\n[cut after ${maxBytes} bytes; read ${path} for the rest]`;
-  } catch {
-    return "";
-  } finally {
-    if (fd !== undefined) closeSync(fd);
-  }
+  const file = readUntrusted(path, maxBytes);
+  if (!file || !names.includes(basename(file.real))) return "";
+  const whole = file.size <= maxBytes;
+  const text = new TextDecoder().decode(file.bytes, { stream: !whole }).trim();
+  return whole ? text : `${text}\n[cut after ${maxBytes} bytes; read ${path} for the rest]`;
 }
