@@ -151,7 +151,13 @@ class Undoing {
   }
 
   #cleanNew(repository: Repository): void {
-    for (const path of protectedPaths(repository)) if (!this.before.has(path)) this.#clean(path);
+    try {
+      for (const path of protectedPaths(repository)) if (!this.before.has(path)) this.#clean(path);
+    } catch (error) {
+      this.#sentences.push(
+        `${toFault(error).message}; until then look at what is in it before git is used there`,
+      );
+    }
   }
 
   /** What a call has made where nothing was: what git itself would have written may stay. */
@@ -176,7 +182,7 @@ class Undoing {
   /** First kept, then put back. */
   #put(path: string, now: Entry, entry: Entry): void {
     try {
-      const kept = now.kind === "absent" ? undefined : this.#store(path, now);
+      const kept = now.kind === "absent" || now.kind === "other" ? undefined : this.#store(path, now);
       if (entry.kind === "other") throw new Error("it is too large");
       replace(path, entry);
       const where = kept ? `; what the call had made of it is ${kept}` : "";

@@ -1,6 +1,6 @@
 /** From configs to the policy that holds on this host. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { Fault } from "../fault.ts";
 import { type Layer, rights } from "./config.ts";
 import { protectedPaths, type Repository } from "./git.ts";
@@ -192,15 +192,15 @@ function isClosed(real: string, { all }: Places): boolean {
 function frozen(grants: Grants, { repository }: Surroundings): string[] {
   if (!repository) return [];
   return protectedPaths(repository)
-    .filter((path) => grants.at(path) & W && isFrozen(path, repository))
+    .filter((path) => grants.at(path) & W && isFrozen(path))
     .map((path) => realpathSync(path));
 }
 
 /** A `.git` that is a folder has things in it that git must write. */
-function isFrozen(path: string, { top }: Repository): boolean {
+function isFrozen(path: string): boolean {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (!stat || !existsSync(path)) return false;
-  return path !== join(top, ".git") || stat.isFile();
+  return basename(path) !== ".git" || stat.isFile();
 }
 
 /** Of the state folder everything but `tmp`, of which a session has a part. */

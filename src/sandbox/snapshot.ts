@@ -2,6 +2,7 @@
  * What lay at a path, whole, so that it can be put back. Programs that could swap any part of the path may still run: everything goes
  * through a descriptor of the folder (`/proc/self/fd/N`) that was checked to be the folder meant, and no link is ever followed.
  */
+import { createHash } from "node:crypto";
 import {
   closeSync,
   constants,
@@ -10,9 +11,10 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
+  readSync,
   rmSync,
+  type Stats,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -24,17 +26,23 @@ export type Entry =
   | { kind: "file"; mode: number; content: Buffer }
   | { kind: "link"; target: string }
   | { kind: "folder"; mode: number; entries: Record<string, Entry> }
-  /** Too large to be kept, unreadable, or neither file nor folder: known again by its inode and the time of its last change. */
+  /** Too large to be kept, unreadable, or neither file nor folder: known again by inodes and the times of their last changes. */
   | { kind: "other"; stamp: string };
 
-/** Bytes of a file that is kept, and how deep folders are. Hooks and configs are far below that. */
+/** Bytes and entries that are kept of one path, and how deep folders are. Hooks and configs are far below that. */
 const sizeLimit = 4 * 1024 * 1024;
+const entryLimit = 1000;
 const depthLimit = 6;
+/** Entries of what is not kept by which it is known again. */
+const stampLimit = 20_000;
 
 /** Never throws for what a path may hold; a part of it that cannot be read counts as absent. */
 export function take(path: string): Entry {
   try {
-    return inFolder(dirname(path), (folder) => read(join(folder, basename(path)), depthLimit));
+    return inFolder(dirname(path), (folder) => {
+      const there = join(folder, basename(path));
+      return read(there, depthLimit, { bytes: sizeLimit, entries: entryLimit }) ?? other(there);
+    });
   } catch {
     return { kind: "absent" };
   }
@@ -81,32 +89,64 @@ function writeNew(path: string, content: Buffer, mode: number): void {
   }
 }
 
-function read(path: string, depth: number): Entry {
+/** What is left of what may be kept. */
+interface Room {
+  bytes: number;
+  entries: number;
+}
+
+/** Undefined where there is no room for it. */
+function read(path: string, depth: number, room: Room): Entry | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (!stat) return { kind: "absent" };
+  room.entries--;
+  if (room.entries < 0) return undefined;
   const mode = stat.mode & 0o777;
   if (stat.isSymbolicLink()) return { kind: "link", target: readlinkSync(path) };
-  if (stat.isFile() && stat.size <= sizeLimit) {
-    const content = contentOf(path);
+  if (stat.isFile()) {
+    room.bytes -= stat.size;
+    if (room.bytes < 0) return undefined;
+    const content = contentOf(path, stat.size);
     if (content) return { kind: "file", mode, content };
   }
-  if (stat.isDirectory() && depth > 0) {
-    const entries = readdirSync(path).sort();
-    return {
-      kind: "folder",
-      mode,
-      entries: Object.fromEntries(entries.map((name) => [name, read(join(path, name), depth - 1)])),
-    };
+  if (!stat.isDirectory()) return { kind: "other", stamp: stampOf(stat) };
+  if (depth === 0) return undefined;
+  const entries: Record<string, Entry> = {};
+  for (const name of readdirSync(path).sort()) {
+    const entry = read(join(path, name), depth - 1, room);
+    if (!entry) return undefined;
+    entries[name] = entry;
   }
-  return { kind: "other", stamp: `${stat.dev}:${stat.ino}:${stat.size}:${stat.ctimeMs}` };
+  return { kind: "folder", mode, entries };
+}
+
+/** What is as large as that is no hooks folder that anybody works with: it is enough to notice that it changes. */
+function other(path: string): Entry {
+  const hash = createHash("sha256");
+  let left = stampLimit;
+  const add = (at: string) => {
+    const stat = lstatSync(at, { throwIfNoEntry: false });
+    if (!stat || left-- <= 0) return;
+    hash.update(`${stampOf(stat)}\0`);
+    if (stat.isDirectory()) for (const name of readdirSync(at)) add(join(at, name));
+  };
+  add(path);
+  return { kind: "other", stamp: hash.digest("hex") };
+}
+
+function stampOf({ dev, ino, size, ctimeMs }: Stats): string {
+  return `${dev}:${ino}:${size}:${ctimeMs}`;
 }
 
 /** Undefined where it cannot be read, or has become something else meanwhile. */
-function contentOf(path: string): Buffer | undefined {
+function contentOf(path: string, size: number): Buffer | undefined {
   try {
     const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
-      return fstatSync(fd).isFile() ? readFileSync(fd) : undefined;
+      const stat = fstatSync(fd);
+      if (!stat.isFile() || stat.size !== size) return undefined;
+      const bytes = Buffer.alloc(size);
+      return bytes.subarray(0, readSync(fd, bytes));
     } finally {
       closeSync(fd);
     }
