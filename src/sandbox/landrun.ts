@@ -7,7 +7,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { Fault } from "../fault.ts";
 import { landlockSteps, netSince, scopeSince, unixSince } from "./launch/landlock.ts";
-import { inheritedSteps } from "./launch/process.ts";
+import { inheritedSteps, limitOpenFiles } from "./launch/process.ts";
 import { type Filter, seccompStep } from "./launch/seccomp.ts";
 import { noNewPrivs, type Step } from "./launch/step.ts";
 import type { Machine } from "./launch/syscalls.ts";
@@ -81,6 +81,7 @@ export function confiningSteps(restrictions: Restrictions, kernel: Kernel): Step
   const filter = filterOf(restrictions, landlock);
   return [
     ...inheritedSteps(),
+    limitOpenFiles(),
     ...(landlock > 0 ? landlockSteps(policy, landlock, unix, { ...unrestricted, flags }) : [noNewPrivs]),
     ...(seccomp && filter ? [seccompStep(filter, machine)] : []),
   ];

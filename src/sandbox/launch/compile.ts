@@ -4,7 +4,7 @@ import { within } from "../paths.ts";
 import type { Policy } from "../policy.ts";
 import { landlockSteps, netSince, unixSince } from "./landlock.ts";
 import { namespaceSteps, terminals, viewSteps } from "./mounts.ts";
-import { capabilitySteps, dieWith, processSteps } from "./process.ts";
+import { capabilitySteps, dieWith, limitOpenFiles, processSteps } from "./process.ts";
 import { type Filter, seccompStep } from "./seccomp.ts";
 import { becomeProgram, type Step } from "./step.ts";
 import type { Machine } from "./syscalls.ts";
@@ -46,6 +46,7 @@ export function launchSteps(request: LaunchRequest, abilities: Abilities): Step[
   return [
     ...processSteps({ memory, processes: ownNamespace ? processLimit : processCeiling() }),
     ...(namespaces ? [...namespaceSteps(root), ...viewSteps(request)] : []),
+    limitOpenFiles(),
     ...capabilitySteps(root),
     ...landlockSteps(policy, landlock, [...request.sockets, ...policy.network.unix]),
     ...(seccomp ? [seccompStep(filterOf(policy, abilities), machine)] : []),

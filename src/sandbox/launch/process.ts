@@ -24,17 +24,20 @@ export interface Limits {
   processes?: number;
 }
 
-/** The first steps, which undo what a program would inherit from Bun: descriptors above 2, its limit of them, ignored signals. */
+/** The first steps, which undo what a program would inherit from Bun: descriptors above 2, ignored signals. */
 export function inheritedSteps(): Step[] {
-  const hard = hardLimit("Max open files");
-  const soft = openFiles < hard ? openFiles : hard;
   return [
     must("close descriptors", "close_range", 3, 0xffffffff, 0),
-    limitStep("limit open files", RLIMIT_NOFILE, soft, hard),
     // Bun ignores these two, and what is ignored stays so through an exec.
     must("take SIGPIPE", "rt_sigaction", SIGPIPE, new Uint8Array(32), 0, 8),
     must("take SIGXFSZ", "rt_sigaction", SIGXFSZ, new Uint8Array(32), 0, 8),
   ];
+}
+
+/** The same of its limit of descriptors; after the steps that need more of them. */
+export function limitOpenFiles(): Step {
+  const hard = hardLimit("Max open files");
+  return limitStep("limit open files", RLIMIT_NOFILE, openFiles < hard ? openFiles : hard, hard);
 }
 
 /** `inheritedSteps`, and the limits of a call. */
