@@ -15,7 +15,7 @@ const kinds: [Denial, RegExp][] = [
   ],
   [
     "network",
-    /Could not resolve host|Temporary failure in name resolution|Name or service not known|\bEAI_AGAIN\b|\bENOTFOUND\b|Network is unreachable|\bENETUNREACH\b/i,
+    /Could not resolve host|Temporary failure in name resolution|Name or service not known|\bEAI_AGAIN\b|\bENOTFOUND\b|Network is unreachable|\bENETUNREACH\b|Failed to connect to .* port \d+ after/i,
   ],
 ];
 
@@ -82,6 +82,6 @@ function pathsIn(line: string): string[] {
 
 /** `1.2.3.4:443`, `[::1]:443`, `localhost port 443` */
 function portIn(line: string): number | undefined {
-  const found = /(?:(?:\d|\]|localhost|\.[a-z]+):|\bport[ =])(\d{1,5})\b/i.exec(line)?.[1];
+  const found = /(?:(?:\d|\]|localhost|\.[a-z]{2,}):|\bport[ =])(\d{1,5})\b/i.exec(line)?.[1];
   return found !== undefined && Number(found) < 65536 ? Number(found) : undefined;
 }

@@ -47,6 +47,7 @@ function explainOne(finding: Finding, scene: Scene): string | undefined {
   if (network || finding.kind === "network") return network;
   for (const text of finding.paths) {
     const path = resolve(scene.cwd, text.startsWith("~/") ? scene.home + text.slice(1) : text);
+    if (isAnothersView(path)) continue;
     const sentence =
       finding.kind === "missing"
         ? aboutHidden(path, finding.attempt, scene)
@@ -56,10 +57,17 @@ function explainOne(finding: Finding, scene: Scene): string | undefined {
   return finding.kind === "crossing" ? aboutCrossing(finding, scene) : undefined;
 }
 
+/** `/proc/PID/cwd` and the like lead to what only their process is to know, and no rule for it would open the way through there. */
+function isAnothersView(path: string): boolean {
+  return within(path, "/proc") && !within(realpathOfPart(path), "/proc");
+}
+
 function aboutNetwork({ kind, attempt, port, paths }: Finding, { policy, home, rulesFile }: Scene) {
   const { network } = policy;
   if (network.unrestricted || kind === "missing") return undefined;
   if (kind !== "network" && (attempt !== "socket" || paths.some((path) => isSocket(path)))) return undefined;
+  // Who may connect there has failed for another reason.
+  if (kind === "network" && port !== undefined && network.connect.includes(port)) return undefined;
   const ports = [...network.connect, ...network.bind];
   const open = ports.length > 0 ? `only TCP ports ${[...new Set(ports)].join(", ")}` : "no network";
   const rule =

@@ -238,10 +238,20 @@ describe("the network", () => {
     ["curl: (6) Could not resolve host: example.org", "network.unrestricted: true"],
     ["Error: getaddrinfo EAI_AGAIN registry.example.org", "network.unrestricted: true"],
     ["Error: listen EACCES: permission denied 0.0.0.0:8080", "[8080]"],
+    ["curl: (7) Failed to connect to 192.0.2.1 port 443 after 0 ms: Couldn't connect to server", "[443]"],
+    [
+      "BIO_socket:Permission denied:../crypto/bio/bio_sock2.c:50:calling socket()",
+      "network.unrestricted: true",
+    ],
   ])("%s", (output, rule) => {
     const text = said(output, without());
     expect(text).toContain("the sandbox gives tools only TCP ports 80");
     expect(text).toContain(rule);
+  });
+
+  test("is not blamed where the port is open and nobody listens", () => {
+    const output = "curl: (7) Failed to connect to localhost port 80 after 0 ms: Couldn't connect to server";
+    expect(said(output, without())).toBe("");
   });
 
   test("a socket in the file system has a rule of its own", () => {
