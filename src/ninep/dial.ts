@@ -163,7 +163,7 @@ type Environment = Record<string, string | undefined>;
 export function defaultAddress(env: Environment, uid: number): string {
   if (env.OLLIE_ADDR) return env.OLLIE_ADDR;
   const runtime = env.XDG_RUNTIME_DIR || runtimeFolder(uid);
-  return runtime ? `unix!${runtime}/ollie/9p` : `unix!${fallback(uid)}/9p`;
+  return runtime ? `unix!${runtime}/ollie/9p` : fallbackAddress(uid);
 }
 
 /**
@@ -173,15 +173,19 @@ export function defaultAddress(env: Environment, uid: number): string {
 export function clientAddress(env: Environment, uid: number): string {
   const address = defaultAddress(env, uid);
   const usual = `/run/user/${uid}/ollie/9p`;
-  const elsewhere = `${fallback(uid)}/9p`;
   if (address !== `unix!${usual}` || existsSync(usual)) return address;
-  return isOurs(fallback(uid), uid) && existsSync(elsewhere) ? `unix!${elsewhere}` : address;
+  return isOurs(fallback(uid), uid) && existsSync(`${fallback(uid)}/9p`) ? fallbackAddress(uid) : address;
 }
 
 /** Made by pam_systemd(8) at a login; the variable that names it is missing in cron and after su. */
 function runtimeFolder(uid: number): string | undefined {
   const folder = `/run/user/${uid}`;
   return isOurs(folder, uid) ? folder : undefined;
+}
+
+/** Where a server listens that finds no runtime folder. */
+export function fallbackAddress(uid: number): string {
+  return `unix!${fallback(uid)}/9p`;
 }
 
 function fallback(uid: number): string {
@@ -195,11 +199,14 @@ function isOurs(folder: string, uid: number): boolean {
   return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o077) === 0;
 }
 
-/**
- * The folder in which Plan 9 programs look for services: $NAMESPACE, else `/tmp/ns.USER.DISPLAY` if that is there, private and ours.
- * A service is a socket in it, named like the service.
- */
-export function namespaceFolder(env: Environment, uid: number): string | undefined {
+/** Where Plan 9 programs look for the service `ollie`, a socket of that name in their folder; undefined where there is none. */
+export function serviceAddress(env: Environment, uid: number): string | undefined {
+  const folder = namespaceFolder(env, uid);
+  return folder && `unix!${folder}/ollie`;
+}
+
+/** $NAMESPACE, else `/tmp/ns.USER.DISPLAY` if that is there, private and ours. */
+function namespaceFolder(env: Environment, uid: number): string | undefined {
   if (env.NAMESPACE) return env.NAMESPACE;
   if (!env.USER || !env.DISPLAY) return undefined;
   const display = env.DISPLAY.replace(/^(:\d+)\.0$/, "$1").replaceAll("/", "_");

@@ -1,6 +1,6 @@
 import type { Config } from "../config/config.ts";
 import type { Paths } from "../config/paths.ts";
-import { defaultAddress, namespaceFolder, parseAddress } from "../ninep/dial.ts";
+import { defaultAddress, fallbackAddress, parseAddress, serviceAddress } from "../ninep/dial.ts";
 
 /** What every policy of a server is made from. */
 export interface SandboxGround {
@@ -20,14 +20,14 @@ export function groundOf(
   listen: readonly string[] = [],
 ): SandboxGround {
   const uid = process.geteuid!();
-  const namespace = namespaceFolder(environment, uid);
   const { XDG_RUNTIME_DIR } = environment;
   const usual = [
     defaultAddress(environment, uid),
     defaultAddress({ XDG_RUNTIME_DIR }, uid),
-    `unix!/tmp/ollie-${uid}/9p`,
-  ];
-  const sockets = [...listen, ...usual, ...(namespace ? [`unix!${namespace}/ollie`] : [])].flatMap(socketOf);
+    fallbackAddress(uid),
+    serviceAddress(environment, uid) ?? [],
+  ].flat();
+  const sockets = [...listen, ...usual].flatMap(socketOf);
   if (environment.OLLIE_ELEVATE_SOCKET?.startsWith("/")) sockets.push(environment.OLLIE_ELEVATE_SOCKET);
   return { paths, environment, sockets: [...new Set(sockets)] };
 }

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { clientAddress, defaultAddress, dial, namespaceFolder, parseAddress } from "../../src/ninep/dial.ts";
+import { clientAddress, defaultAddress, dial, parseAddress, serviceAddress } from "../../src/ninep/dial.ts";
 import { cleanUp, temporary } from "./serve.ts";
 
 afterEach(cleanUp);
@@ -66,19 +66,19 @@ describe("where the server is", () => {
   });
 
   test("a namespace folder counts if it is named, or if it is there and private", () => {
-    expect(namespaceFolder({ NAMESPACE: "/ns" }, 7)).toBe("/ns");
-    expect(namespaceFolder({}, 7)).toBeUndefined();
+    expect(serviceAddress({ NAMESPACE: "/ns" }, 7)).toBe("unix!/ns/ollie");
+    expect(serviceAddress({}, 7)).toBeUndefined();
     const user = `u${process.pid}`;
     const folder = `/tmp/ns.${user}.:0`;
     const env = { USER: user, DISPLAY: ":0.0" };
     const uid = process.geteuid!();
-    expect(namespaceFolder(env, uid)).toBeUndefined();
+    expect(serviceAddress(env, uid)).toBeUndefined();
     mkdirSync(folder, { mode: 0o700 });
     try {
-      expect(namespaceFolder(env, uid)).toBe(folder);
-      expect(namespaceFolder(env, uid + 1)).toBeUndefined();
+      expect(serviceAddress(env, uid)).toBe(`unix!${folder}/ollie`);
+      expect(serviceAddress(env, uid + 1)).toBeUndefined();
       chmodSync(folder, 0o755);
-      expect(namespaceFolder(env, uid)).toBeUndefined();
+      expect(serviceAddress(env, uid)).toBeUndefined();
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -7,7 +7,7 @@ import { looksSecret } from "../../config/secrets.ts";
 import { type LogLevel, logLevels } from "../../config/settings.ts";
 import { eraseVariables } from "../../exec/seal.ts";
 import { Fault } from "../../fault.ts";
-import { defaultAddress, namespaceFolder } from "../../ninep/dial.ts";
+import { defaultAddress, serviceAddress } from "../../ninep/dial.ts";
 import type { Options, Values } from "../program.ts";
 
 /** Which server is meant. */
@@ -60,8 +60,7 @@ export function whereabouts(values: Values<typeof whichOptions>): Pick<Config, "
 export function listenAddresses(config: Pick<Config, "environment">, values: StartValues): string[] {
   if (values.listen && values.listen.length > 0) return values.listen;
   const uid = process.getuid!();
-  const namespace = namespaceFolder(config.environment, uid);
-  return [defaultAddress(config.environment, uid), ...(namespace ? [`unix!${namespace}/ollie`] : [])];
+  return [defaultAddress(config.environment, uid), serviceAddress(config.environment, uid) ?? []].flat();
 }
 
 export function logLevel(config: Config, values: StartValues): LogLevel {
