@@ -15,7 +15,7 @@ export interface BrokerCall {
 }
 
 export interface BrokerLink {
-  /** Tells the broker how it was decided, whoever did, and hangs up. */
+  /** Hangs up; where it was not this broker that has answered, tells it before how it was decided. */
   close(decided: "allow" | "deny" | "withdrawn"): void;
 }
 
@@ -24,6 +24,7 @@ export function askBroker(path: string, question: Question, call: BrokerCall): B
   const lines = new Lines();
   let socket: Bun.Socket | undefined;
   let over = false;
+  let answered = false;
   /** What the socket has not taken yet. */
   let unsent: Uint8Array = Buffer.from(`${JSON.stringify(question)}\n`);
 
@@ -44,7 +45,10 @@ export function askBroker(path: string, question: Question, call: BrokerCall): B
       if (id !== question.id) call.onNonsense(`no question ${JSON.stringify(id)} was asked here`);
       else if (!fits(question, answer))
         call.onNonsense(`asked for a ${question.kind}, it answered otherwise`);
-      else call.onAnswer(answer);
+      else {
+        answered = true;
+        call.onAnswer(answer);
+      }
     } catch (error) {
       call.onNonsense(toFault(error).message);
     }
@@ -85,7 +89,8 @@ export function askBroker(path: string, question: Question, call: BrokerCall): B
       if (over) return;
       over = true;
       if (!socket) return;
-      unsent = Buffer.concat([unsent, Buffer.from(`${JSON.stringify({ id: question.id, decided })}\n`)]);
+      const told = answered ? "" : `${JSON.stringify({ id: question.id, decided })}\n`;
+      unsent = Buffer.concat([unsent, Buffer.from(told)]);
       flush();
     },
   };

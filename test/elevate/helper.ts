@@ -38,6 +38,10 @@ export class FakeBroker {
     private readonly onQuestion: (question: Question, write: (text: string) => void) => void = () => {},
   ) {}
 
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
   hangUp(): void {
     for (const socket of this.#sockets) socket.end();
   }
