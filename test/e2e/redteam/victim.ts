@@ -168,11 +168,25 @@ export class Victim {
     return this.write(`s/${session}/prompt`, prompt);
   }
 
-  /** Starts a command in the cage and returns once it has printed its first line to the file `ready` of the work folder, with that line. */
-  async occupy(command: string, session: string, how: "run" | "job" = "run"): Promise<string> {
-    const ready = join(this.work, `ready-${session}-${crypto.randomUUID()}`);
+  /** Starts a command in the cage and returns its first line, once that is there, by a file of the folder it may write. */
+  async occupy(
+    command: string,
+    session: string,
+    how: "run" | "job" = "run",
+    folder = this.work,
+  ): Promise<string> {
+    const ready = join(folder, `ready-${session}-${crypto.randomUUID()}`);
     await this.begin(`${how} exec >${ready} 2>&1\n${command}`, session);
     return until("it runs", () => /^(.*)\n/.exec(contentOf(ready))?.[1]);
+  }
+
+  /** Waits until no job of a session runs. */
+  async ended(session: string): Promise<void> {
+    for (const { name } of await this.client.readDir(`session/${session}/job`))
+      await until(
+        "the end of the job",
+        async () => (await this.read(`session/${session}/job/${name}/exit`)) !== "",
+      );
   }
 
   read(path: string): Promise<string> {
