@@ -148,7 +148,7 @@ describe.skipIf(lacksPrograms(...needed))("on an X server", () => {
     expect(readdirSync(runtime)).toEqual([]);
   });
 
-  /** Presses keys once a window is there, until the tool has its answer. */
+  /** Presses keys once a window is there and has the focus, until the tool has its answer. */
   async function answered(args: Record<string, unknown>, ...keys: string[]): Promise<string> {
     const dialog = onDisplay("gui_dialog_zenity.ts", args);
     let done = false;
@@ -156,10 +156,10 @@ describe.skipIf(lacksPrograms(...needed))("on an X server", () => {
       done = true;
     });
     const x = (...words: string[]) =>
-      Bun.spawnSync(["xdotool", ...words], { env: { ...process.env, DISPLAY: display } });
-    while (!done && x("search", "--onlyvisible", "--name", "ollie: lab, helper").exitCode !== 0)
-      await Bun.sleep(50);
-    for (; !done; await Bun.sleep(300)) x("key", ...keys);
+      Bun.spawnSync(["xdotool", ...words], { env: { ...process.env, DISPLAY: display }, timeout: 5000 });
+    const window = ["search", "--onlyvisible", "--name", "ollie: lab, helper"];
+    // Without the focus from the first key on, the answer would be a part of what is typed.
+    for (; !done; await Bun.sleep(300)) if (x(...window, "windowfocus", "--sync").success) x("key", ...keys);
     const { output, errors } = await dialog;
     return output || errors;
   }
