@@ -21,7 +21,10 @@ export interface PolicyRequest {
   /** Of a config: the session's key `sandbox`, else the agent config's; empty = `default`. */
   name?: string;
   cwd: string;
-  /** The folder that the policy is made around, where not the owner has chosen `cwd`, which lies in it: links resolved. */
+  /**
+   * The folder that the policy is made around, in which `cwd` lies: links resolved when it was chosen. Whoever can write where it lies could
+   * have put one in its place since.
+   */
   bound?: string;
   /** The session's private folder, `STATE/tmp/ID`, which exists. */
   tmp: string;
@@ -87,12 +90,13 @@ export class SandboxConfigs {
    * @throws Fault as `check` does, and "denied" or "invalid" where no sandbox can be made around `cwd`: it lies in a place that is
    *   protected, or holds everything; the sentence says what to choose instead
    */
-  policyFor({ name, cwd: folder, bound: cwd = folder, tmp, listener }: PolicyRequest): CallPolicy {
+  policyFor({ name, cwd: folder, bound, tmp, listener }: PolicyRequest): CallPolicy {
+    const cwd = bound ?? folder;
     this.#prepare();
     const key = [name, cwd, tmp].join("\0");
     let known = this.#known.get(key);
     if (!known || Date.now() - known.made > fresh || known.stamp !== this.#stamp(cwd, name, known.survey)) {
-      const survey = this.survey(cwd, name, tmp);
+      const survey = this.survey(cwd, name, tmp, bound !== undefined);
       known = { survey, made: Date.now(), stamp: this.#stamp(cwd, name, survey) };
       for (const oldest of this.#known.keys()) {
         if (this.#known.size < remembered) break;
@@ -120,11 +124,20 @@ export class SandboxConfigs {
     return true;
   }
 
-  /** @param tmp undefined where there is no session. @throws Fault as `policyFor` */
-  survey(cwd: string, name = "", tmp?: string): Survey {
+  /**
+   * @param tmp undefined where there is no session
+   * @param pinned whether `cwd` has no links, and must not have got any
+   * @throws Fault as `policyFor`
+   */
+  survey(cwd: string, name = "", tmp?: string, pinned = false): Survey {
     const { ground } = this;
     const real = follow(cwd)?.real;
     if (real === undefined) throw new Fault("missing", `the working folder ${cwd} does not exist`);
+    if (pinned && real !== cwd)
+      throw new Fault(
+        "denied",
+        `the working folder ${cwd} leads to ${real} by now; if that is meant, set cwd again`,
+      );
     const layers: Layer[] = readLayers(ground.paths.config, name || "default");
     const { repository, doubt } = findRepository(real, realpathOfPart(ground.paths.home));
     const places = placesOf(ground);

@@ -118,8 +118,15 @@ function located(
   return paths.flatMap((path) => {
     const found = path.startsWith("/") ? follow(path) : undefined;
     if (!found) warn(path.startsWith("/") ? "does not exist" : `${path} is no absolute path`);
+    else if (within(path, around.cwd)) checkUnmoved(found, around.cwd);
     return found ?? [];
   });
+}
+
+/** `cwd` had no links when it was looked at: who lays one now, on the way to it, would have it lead anywhere. */
+function checkUnmoved({ through }: Followed, cwd: string): void {
+  if (through.some((folder) => folder !== cwd && within(cwd, folder)))
+    throw new Fault("denied", `the working folder ${cwd} has become a link`);
 }
 
 function granted(entries: readonly Entry[], around: Surroundings): Grants {

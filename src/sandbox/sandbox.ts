@@ -70,7 +70,7 @@ export class Sandbox {
     const mounted = confinement.sockets === "namespace";
     const settle = attend(this.#guard, configs.ground, request, found, {
       frozen: mounted,
-      replaced: mounted ? replacedFolders(view) : [],
+      replaced: () => (mounted ? replacedFolders(view) : []),
     });
     let settled = false;
     return {
@@ -102,7 +102,7 @@ export class Sandbox {
     return {
       policy,
       cwd: realpathSync(cwd),
-      privateTmp: join(tmp, "slash-tmp"),
+      privateTmp: join(realpathSync(tmp), "slash-tmp"),
       runtime,
       home: home && realpathOfPart(home),
       sockets,
@@ -139,5 +139,11 @@ function withOwnPrograms(policy: Policy): Policy {
   const own = compiled
     ? [ownProgram(), ...["ollie-9p", "o"].map((name) => join(folder, name)).filter(existsSync)]
     : [ownProgram(), resolve(import.meta.dir, "../..")];
-  return { ...policy, filesystem: { ...policy.filesystem, rox: [...policy.filesystem.rox, ...own] } };
+  return {
+    ...policy,
+    filesystem: {
+      ...policy.filesystem,
+      rox: [...policy.filesystem.rox, ...own.map((path) => realpathOfPart(path))],
+    },
+  };
 }

@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { Fault } from "../fault.ts";
 import type { Agent } from "./agent.ts";
 import { agentKeys, checkKeys, checkName, sessionKeys } from "./keys.ts";
-import { checkPower, folderWithin } from "./limits.ts";
+import { checkPower, folderWithin, real } from "./limits.ts";
 import type { Keys } from "./live.ts";
 import type { Services } from "./services.ts";
 
@@ -31,8 +31,8 @@ export function splitKeys(keys: Keys): SplitKeys {
 }
 
 /**
- * Session keys as a create or cfg write gives them, checked. With `cwd` goes `within`, which is no key of anybody's: the folder that the
- * one chosen by a tool must stay in.
+ * Session keys as a create or cfg write gives them, checked. With `cwd` goes `within`, which is no key of anybody's: the folder that it must
+ * stay in, whatever lies at that path later; for the owner the one that it leads to now.
  */
 export function checkedSessionKeys(keys: Keys, services: Services, maker?: Agent): Record<string, string> {
   checkKeys(keys, sessionKeys);
@@ -40,7 +40,7 @@ export function checkedSessionKeys(keys: Keys, services: Services, maker?: Agent
   if (set.cwd) set.cwd = checkFolder(set.cwd);
   if (set.cwd !== undefined) {
     if (maker) set.cwd = folderWithin(set.cwd, maker);
-    set.within = maker?.profile.bound() ?? "";
+    set.within = maker?.profile.bound() ?? (set.cwd && real(set.cwd));
   }
   if (set.sandbox) services.sandboxConfigs.check(set.sandbox);
   if (set.remote)
@@ -102,7 +102,7 @@ export function checkedSettings(
   if (set.cwd) set.cwd = checkFolder(set.cwd);
   if (set.cwd !== undefined) {
     if (maker) set.cwd = folderWithin(set.cwd ?? undefined, maker);
-    set.within = maker?.profile.bound() ?? null;
+    set.within = maker?.profile.bound() ?? (set.cwd ? real(set.cwd) : null);
   }
   return set;
 }

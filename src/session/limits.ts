@@ -76,13 +76,13 @@ export function folderWithin(path: string | undefined, maker: Agent): string {
 
 /**
  * Refuses a working folder that by now leads out of `bound`: whoever can write where it lies can put a link in its place.
- * @param bound with links resolved; undefined: the owner has chosen the folder
+ * @param bound with links resolved; undefined: nothing is known of it
  */
 export function checkBound(cwd: string, bound: string | undefined): void {
   if (bound !== undefined && !within(real(cwd), bound))
     throw new Fault(
       "denied",
-      `the working folder ${cwd} leads out of ${bound}, where this agent has to stay`,
+      `the working folder ${cwd} leads out of ${bound} by now, where this agent has to stay; if that is meant, set cwd again`,
     );
 }
 

@@ -41,7 +41,7 @@ export class Profile {
     return this.#set("cwd") ?? this.session.cwd;
   }
 
-  /** The folder that `cwd` has to stay in, links resolved, if it was a tool that chose `cwd`. */
+  /** The folder that `cwd` has to stay in, links resolved: what a tool chose it in, or what it led to when the owner chose it. */
   within(): string | undefined {
     return this.#set("cwd") ? this.#set("within") : this.session.within;
   }

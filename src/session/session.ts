@@ -94,9 +94,9 @@ export class Session implements LiveSession {
     return { sandbox, remote };
   }
 
-  /** The folder that `cwd` has to stay in, where a tool has chosen it. */
+  /** The folder that `cwd` has to stay in, links resolved; undefined in a session that was made before that was kept. */
   get within(): string | undefined {
-    return this.store.json.cfg.cwd ? this.store.json.cfg.within : undefined;
+    return this.store.json.cfg.cwd ? this.store.json.cfg.within : this.#services.cwd;
   }
 
   stamp(topic: Topic): Stamp {

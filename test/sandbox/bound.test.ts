@@ -32,6 +32,16 @@ test("a policy is made around the folder that bounds the working folder, whateve
   }
 });
 
+test("no policy is made around a folder that has become a link", () => {
+  rmdirSync(at("work/inner"));
+  symlinkSync(at("other"), at("work/inner"));
+  expect(() => policy(at("work/inner"), at("work/inner"))).toThrow(
+    `the working folder ${at("work/inner")} leads to ${at("other")} by now`,
+  );
+  // Where nothing has been resolved yet, links are as good as any path.
+  expect(policy(at("work/inner")).filesystem.rwx).toContain(at("other"));
+});
+
 test("the owner's token and the sockets of tools are hidden also where their folder is not ollie's alone", () => {
   writeFileSync(at("run/own.token"), "secret");
   mkdirSync(at("home/.config/ollie/sandbox"), { recursive: true });

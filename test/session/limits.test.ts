@@ -215,7 +215,7 @@ describe("the working folder", () => {
     await agent.submit("go");
     await idle(agent);
     expect(chat(agent)).toContain(
-      `the working folder ${cwd} leads out of ${own}, where this agent has to stay`,
+      `the working folder ${cwd} leads out of ${own} by now, where this agent has to stay; if that is meant, set cwd again`,
     );
     // Nor is it by what its own tools make.
     await expect(makeAgent({}, agent)).rejects.toThrow("leads out");
@@ -233,7 +233,7 @@ describe("the working folder", () => {
     ];
     for (const agent of made) await agent.turns.host.callContext().cage();
     expect(asked.map(({ cwd, bound }) => [cwd, bound])).toEqual([
-      [own, undefined],
+      [own, own],
       [inner, own],
       [inner, own],
       [inner, own],

@@ -151,7 +151,7 @@ const RESOLVE_NO_SYMLINKS = 4;
  * `struct open_how`. Links were resolved when the policy was made: one that is there now was put in the way by somebody, such as a
  * program of the same session that may write here and would like to have a right elsewhere.
  */
-const asMeant = { fields: [O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS] };
+export const asMeant = { fields: [O_PATH | O_CLOEXEC, 0, RESOLVE_NO_SYMLINKS] };
 
 function portRules({ bind, connect }: Policy["network"]): Step[] {
   const ports = new Map<number, bigint>();

@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { within } from "../paths.ts";
+import { asMeant } from "./landlock.ts";
 import { attempt, must, type Step } from "./step.ts";
 import { AT_FDCWD, ENOENT, O_CLOEXEC, O_CREAT, O_WRONLY } from "./syscalls.ts";
 import { hasOwnMemory, isDirectory, type Layer, layoutOf, linksIn, sharedMemory, type View } from "./view.ts";
@@ -65,10 +66,10 @@ export function viewSteps(view: View): Step[] {
 
   const trees = new Trees();
   return [
-    ...writable.map((path) => trees.take(path)),
-    ...(ownTmp ? [trees.take(privateTmp, "/tmp")] : []),
+    ...writable.flatMap((path) => trees.take(path)),
+    ...(ownTmp ? trees.take(privateTmp, "/tmp") : []),
     must("make everything read-only", "mount_setattr", AT_FDCWD, "/", AT_RECURSIVE, readOnly, 32),
-    ...shown.map((path) => trees.take(path)),
+    ...shown.flatMap((path) => trees.take(path)),
     ...(ownTmp ? [trees.put("/tmp")] : []),
     ...layers.flatMap(({ kind, path, cover }) =>
       kind === "cover"
@@ -80,7 +81,7 @@ export function viewSteps(view: View): Step[] {
     ),
     ...(isDirectory(terminals) ? ownTerminals : []),
     ...(hasOwnMemory(view) ? [ownMemory] : []),
-    ...pinned(policy.frozen, writable).flatMap((path) => [trees.take(path), trees.put(path)]),
+    ...pinned(policy.frozen, writable).flatMap((path) => [...trees.take(path), trees.put(path)]),
     ...policy.frozen.flatMap((path) => trees.freeze(path)),
     ...strangers.map(coverSocket),
     ...(process.geteuid!() === 0 ? ofRoot.filter((path) => existsSync(path)).map(coverFile) : []),
@@ -99,13 +100,17 @@ const readOnly = { fields: [MOUNT_ATTR_RDONLY, 0, 0, 0] };
 /** Copies of mounts, taken while their paths lead to what is meant, and put in their places later. */
 class Trees {
   readonly #taken = new Map<string, number>();
-  #next = firstFree;
+  #next = firstFree + 1;
 
   /** @param place where it is to be put, if not where it was */
-  take(path: string, place = path): Step {
+  take(path: string, place = path): Step[] {
     this.#taken.set(place, this.#next++);
-    const flags = OPEN_TREE_CLONE | AT_RECURSIVE | O_CLOEXEC;
-    return must(`take ${path} along`, "open_tree", AT_FDCWD, path, flags);
+    const flags = OPEN_TREE_CLONE | AT_RECURSIVE | AT_EMPTY_PATH | O_CLOEXEC;
+    return [
+      must(`find ${path} as it was`, "openat2", AT_FDCWD, path, asMeant, 24),
+      must(`take ${path} along`, "open_tree", firstFree, "", flags),
+      must(`close ${path}`, "close", firstFree),
+    ];
   }
 
   put(place: string): Step {
@@ -117,7 +122,7 @@ class Trees {
     const take = this.take(path);
     const tree = this.#taken.get(path)!;
     return [
-      take,
+      ...take,
       must(`freeze ${path}`, "mount_setattr", tree, "", AT_EMPTY_PATH | AT_RECURSIVE, readOnly, 32),
       moveTo(tree, path),
     ];
@@ -132,7 +137,7 @@ class Trees {
     return [
       ...steps,
       must(`make ${path}`, "openat", AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600),
-      must(`close ${path}`, "close", this.#next),
+      must(`close ${path}`, "close", firstFree),
     ];
   }
 }

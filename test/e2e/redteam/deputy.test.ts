@@ -155,6 +155,18 @@ describe.each(Object.entries({ full, fallback }))("%s host", (_name, host) => {
     expect(readdirSync(victim.outside)).not.toContain("post-commit");
   });
 
+  test("a folder that has become a link gives no right where that leads", async () => {
+    const inner = join(folder, "inner");
+    mkdirSync(inner);
+    victim.server.give(inner);
+    const own = await victim.session(`cwd=${inner}`);
+    const before = victim.belongings();
+    await victim.run(`rmdir inner; ln -s ${victim.outside} inner`, session);
+    const result = await victim.run("cat file; echo x >file", own);
+    expect(result).toContain(`the working folder ${inner} leads out of ${inner} by now`);
+    expect(victim.belongings()).toEqual(before);
+  });
+
   test("a folder that is swapped for a link while calls begin gives no right elsewhere", async () => {
     const inner = join(folder, "inner");
     mkdirSync(inner);

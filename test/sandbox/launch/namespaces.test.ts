@@ -278,7 +278,7 @@ describe.each(users)("as %s", (who) => {
       leave(world.cwd);
       const ended = await runSteps(steps, ["/bin/true"], who);
       const fault = launchFailure({ code: ended.code!, stderr: ended.stderr });
-      expect(fault?.message).toContain(`take ${world.cwd} along (ENOENT)`);
+      expect(fault?.message).toContain(`find ${world.cwd} as it was (ENOENT)`);
     }
   });
 
