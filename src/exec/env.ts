@@ -19,8 +19,22 @@ const ownRuntime = /^BUN_(?:OPTIONS|BE_BUN)$/;
 const injecting =
   /^(?:BUN_|JSC_|LD_|DYLD_)|^(?:NODE_(?:OPTIONS|PATH|CHANNEL_FD|COMPILE_CACHE)|GCONV_PATH|GLIBC_TUNABLES)$/;
 
+/**
+ * For this very program, which runs tools that are done within some milliseconds: what its engine compiles and collects meanwhile, on
+ * other threads, costs more than it saves. What runs long is compiled all the same, only later.
+ */
+export const shortLived: Readonly<Record<string, string>> = {
+  BUN_JSC_thresholdForJITAfterWarmUp: "5000",
+  BUN_JSC_thresholdForOptimizeAfterWarmUp: "30000",
+  BUN_JSC_thresholdForOptimizeSoon: "30000",
+  BUN_JSC_useConcurrentGC: "0",
+  BUN_JSC_numberOfGCMarkers: "1",
+};
+
 /** The environment less what must not be passed on to `program`; least of all to this very one. */
 export function passedOn(env: Record<string, string>, program: string): Record<string, string> {
-  const refused = program === ownProgram() ? injecting : ownRuntime;
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !refused.test(name)));
+  const own = program === ownProgram();
+  const refused = own ? injecting : ownRuntime;
+  const kept = Object.entries(env).filter(([name]) => !refused.test(name));
+  return { ...Object.fromEntries(kept), ...(own && shortLived) };
 }

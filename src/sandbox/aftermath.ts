@@ -10,7 +10,7 @@ export interface Enforcement {
   /** Mounts keep `policy.frozen` from being written. */
   frozen: boolean;
   /** Folders of which programs see others than the host's; none without a mount namespace. */
-  replaced: readonly string[];
+  replaced(): readonly string[];
 }
 
 /**

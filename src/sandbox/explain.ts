@@ -21,7 +21,7 @@ export interface Scene {
   /** What no rule opens. */
   places: Places;
   /** Folders of which programs see others than the host's, such as `/tmp` and `/run`; none where there is no mount namespace. */
-  replaced: readonly string[];
+  replaced(): readonly string[];
 }
 
 /** Sentences that are of use; more would only be read past. */
@@ -95,7 +95,7 @@ function aboutPath(named: string, { kind, attempt }: Finding, scene: Scene): str
   if (closed) return `${blamed}, and no rule can: it is ollie's own`;
   if (right === R && place !== scene.home && within(scene.home, place))
     return `${blamed}, and no rule can: it holds the home folder; name what is to be looked at in it`;
-  if (right !== W && scene.replaced.includes(place))
+  if (right !== W && scene.replaced().includes(place))
     return `${blamed}: they see in it only what a rule names, such as ${ruleFor(join(place, "NAME"), right, scene)}`;
   const rule =
     right === W && !exists && holdsProtected(place, scene.places)
@@ -144,7 +144,7 @@ function aboutCrossing({ paths }: Finding, { policy, cwd }: Scene): string | und
 /** A file that exists, or whose folder does, and that programs do not see. */
 function aboutHidden(named: string, attempt: Attempt, scene: Scene): string | undefined {
   const { policy, replaced, places } = scene;
-  const folder = replaced.find((path) => within(named, path) && named !== path);
+  const folder = replaced().find((path) => within(named, path) && named !== path);
   const there = [named, dirname(named)].find((path) => path !== folder && follow(path));
   const found = there && follow(there)?.real;
   if (!folder || !there || !found || rightsAt(found, policy) !== 0) return undefined;

@@ -1,6 +1,7 @@
 /** `ollie-run FILE`: runs a TypeScript tool inside this binary, so that a host needs neither Bun nor Node. */
 import { resolve } from "node:path";
 import { plugin } from "bun";
+import { shortLived } from "../exec/env.ts";
 import { kit } from "./kit.ts";
 
 /**
@@ -18,6 +19,8 @@ export async function runToolFile(file: string): Promise<void> {
       }));
     },
   });
+  // Meant for this process; what the tool starts may be long at work.
+  for (const name of Object.keys(shortLived)) delete process.env[name];
   process.on("uncaughtException", explain);
   process.on("unhandledRejection", explain);
   try {

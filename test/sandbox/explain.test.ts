@@ -37,7 +37,7 @@ beforeAll(async () => {
   writeFileSync(join(unseen, "file"), "x");
   const { policy, rulesFile, places } = house.confine();
   rules = rulesFile;
-  scene = { policy, cwd: house.cwd, home: house.home, rulesFile, places, replaced: [] };
+  scene = { policy, cwd: house.cwd, home: house.home, rulesFile, places, replaced: () => [] };
 });
 afterAll(() => {
   server?.close();
@@ -129,7 +129,9 @@ describe("no rule is named that would be of no use", () => {
   });
 
   test("of a folder that is covered tools see what is named in it", () => {
-    const text = said(`ls: cannot open directory '${closed}': Permission denied`, { replaced: [closed] });
+    const text = said(`ls: cannot open directory '${closed}': Permission denied`, {
+      replaced: () => [closed],
+    });
     expect(text).toContain("they see in it only what a rule names");
     expect(text).toContain('filesystem.ro: ["~/closed/NAME"]');
   });
@@ -197,7 +199,7 @@ describe("what no rule opens", () => {
 });
 
 describe("files that tools do not see", () => {
-  const replaced = ["/tmp", "/run"];
+  const replaced = () => ["/tmp", "/run"];
   const outside = () => join(unseen, "file");
 
   test.each([
@@ -222,7 +224,7 @@ describe("files that tools do not see", () => {
   test("ollie's own are not given away", () => {
     const secret = house.file(".local/state/ollie/sessions/x/chat");
     const hidden = [join(house.state, "sessions")];
-    const changed = { replaced: [house.home], policy: { ...scene.policy, hidden } };
+    const changed = { replaced: () => [house.home], policy: { ...scene.policy, hidden } };
     expect(said(`cat: ${secret}: No such file or directory`, changed)).toBe("");
   });
 });
