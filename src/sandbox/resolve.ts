@@ -150,10 +150,8 @@ function own(grants: Grants, { ground, tmp }: Surroundings): void {
   if (tmp === undefined) return;
   const folder = realpathSync(tmp);
   // The folder itself stays as it is, so that nothing in it can be a link by which ollie would write elsewhere.
-  for (const name of ["tmp", "reads", "output"])
-    mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
+  for (const name of ["tmp", "output"]) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
   grants.add(folder, R);
-  grants.add(join(folder, "reads"), R | W);
   grants.add(join(folder, "tmp"), R | W | X);
 }
 

@@ -55,7 +55,7 @@ export function sessionEnvironment(ctx: CallContext, cage?: Cage): Record<string
     OLLIE_TOOLS_PATH: ctx.toolsPath,
     OLLIE_MEMORY_PATH: ctx.memoryPath,
     OLLIE_SKILLS_PATH: ctx.skillsPath,
-    OLLIE_TMP: ctx.tmp,
+    OLLIE_TMP: temporaryFolder(ctx),
   };
 }
 

@@ -1,6 +1,7 @@
 /**
  * What an agent has read: the sha256 of each file as it was then, and a copy of small ones. Who edits a file must have read it, and
- * nobody may have changed it since; that is how two agents do not lose each other's work. Lies in `$OLLIE_TMP/reads/$OLLIE_AGENT/`.
+ * nobody may have changed it since; that is how two agents do not lose each other's work. Lies in `$OLLIE_TMP/.reads/$OLLIE_AGENT/`,
+ * where `rm -rf $TMPDIR/*` leaves it.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +19,7 @@ interface Entry {
   ranges: [first: number, last: number][];
 }
 
-const folder = join(call.tmp, "reads", call.agent);
+const folder = join(call.tmp, ".reads", call.agent);
 const nameOf = (path: string) => join(folder, sha256(Buffer.from(path)).slice(0, 32));
 
 export function sha256(bytes: Uint8Array): string {

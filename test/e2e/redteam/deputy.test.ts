@@ -87,7 +87,7 @@ describe.each(Object.entries({ full, fallback }))("%s host", (_name, host) => {
   describe("the session's own folder", () => {
     test("is not put in another place, nor what ollie keeps in it", async () => {
       const before = victim.belongings();
-      for (const name of ["", "/reads", "/output", "/tmp", "/slash-tmp", "/undone"])
+      for (const name of ["", "/tmp/.reads", "/output", "/tmp", "/slash-tmp", "/undone"])
         await victim.run(
           `d=$(dirname $TMPDIR)${name}; mv $d moved; rm -rf $d; rmdir $d; ln -sfn ${victim.outside} $d; ln -sfn ${victim.outside} $d/link`,
           session,
