@@ -38,6 +38,15 @@ describe("the default", () => {
       expect(may(policy, path)).not.toContain("w");
   });
 
+  test("lets programs on the PATH be run, wherever they are, and not changed", () => {
+    const folder = house.dir("../elsewhere/bin");
+    house.environment.PATH = `${folder}:/nowhere:relative::${join(house.cwd, "node_modules/.bin")}`;
+    const { policy } = house.confine();
+    expect(may(policy, join(folder, "program"))).toBe("rx");
+    expect(may(policy, join(folder, "../other"))).toBe("");
+    expect(house.warnings).toEqual([]);
+  });
+
   test("gives devices one by one, and of /dev itself only its list", () => {
     const { policy } = house.confine();
     expect(may(policy, "/dev/null")).toBe("rw");
