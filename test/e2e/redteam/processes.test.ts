@@ -87,14 +87,9 @@ describe.each(Object.entries({ full, fallback }))("%s host", (_name, host) => {
     await victim.stop();
   });
 
-  describe.each([
-    "server",
-    "keeper",
-    "program of the user",
-    "call of another session",
-    "job of another session",
-    "supervisor of a job",
-  ])("the %s", (target) => {
+  const all = ["server", "program of the user", "call of another session"];
+  if (!("without" in host)) all.push("keeper", "job of another session", "supervisor of a job");
+  describe.each(all)("the %s", (target) => {
     test.each(reads)("read its %s", async (_what, command) => {
       const result = await victim.run(`export PID=${targets[target]}\n${command}`);
       expect(result).toMatch(denied);

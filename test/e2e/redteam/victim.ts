@@ -204,15 +204,27 @@ export class Victim {
     return found;
   }
 
+  /** Pids of what carries the mark of this server's calls, which the kernel hands on from parent to child: src/exec/tag.ts. */
+  ofCalls(): number[] {
+    return pids().filter((pid) => {
+      const soft = /^Max file locks +(\d+)/m.exec(contentOf(`/proc/${pid}/limits`))?.[1];
+      return soft !== undefined && Number(BigInt(soft) >> 32n) === this.server.pid;
+    });
+  }
+
   /** Pids of whatever has this word in its command line or environment, wherever it has got to. */
   processes(word: string): number[] {
-    return readdirSync("/proc")
-      .filter((name) => /^\d+$/.test(name) && !/^State:\s+[ZX]/m.test(contentOf(`/proc/${name}/status`)))
-      .filter((pid) =>
-        ["cmdline", "environ"].some((file) => contentOf(`/proc/${pid}/${file}`).includes(word)),
-      )
-      .map(Number);
+    return pids().filter((pid) =>
+      ["cmdline", "environ"].some((file) => contentOf(`/proc/${pid}/${file}`).includes(word)),
+    );
   }
+}
+
+/** Of all that live. */
+function pids(): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && !/^State:\s+[ZX]/m.test(contentOf(`/proc/${name}/status`)))
+    .map(Number);
 }
 
 /** Changes for good reason: sessions, caches, memory. */
