@@ -87,7 +87,7 @@ function aboutPath(named: string, { kind, attempt }: Finding, scene: Scene): str
     return `${shown} is protected, since git runs what it says: tools cannot change it`;
   if (isSocket(named)) return aboutSocket(named, scene);
   const right = missingRight(place, exists, kind, attempt, policy);
-  if (!right) return undefined;
+  if (!right) return kind === "readonly" ? aboutReadOnly(shown, place) : undefined;
   const runs = right === R && attempt !== "read" && isProgram(place);
   const verb = runs ? "read and execute" : { [R]: "read", [W]: "write", [X]: "execute" }[right]!;
   const blamed = `the sandbox does not let tools ${verb} ${shown}`;
@@ -114,6 +114,12 @@ function ruleOnceMade(folder: string, path: string, scene: Scene): string {
 
 function holdsProtected(folder: string, { all }: Places): boolean {
   return all.some(({ path, without }) => without & W && path !== folder && within(path, folder));
+}
+
+/** What the sandbox mounts read-only and the user could not write either; the system's own words would be others without it. */
+function aboutReadOnly(shown: string, place: string): string | undefined {
+  if (may(place, W)) return undefined;
+  return `to tools everything outside of their folders is read-only; ${shown} is not the user's to write without the sandbox either`;
 }
 
 /** The right that the policy does not give and that the user has: the first that fits what was tried. */

@@ -72,6 +72,7 @@ export function resolvePolicy(layers: readonly Layer[], around: Surroundings): R
     ...new Set([
       ...layers.flatMap((layer) => sockets(layer, around, warnings)),
       ...named.map(({ real }) => real),
+      ...agentSocket(layers, around),
     ]),
   ];
   return { policy, grants, warnings: [...new Set(warnings)] };
@@ -183,6 +184,15 @@ function sockets({ file, config }: Layer, around: Surroundings, warnings: string
       })
       .map(({ real }) => real);
   });
+}
+
+/** Who lets tools have SSH_AUTH_SOCK means to let them use the keys behind it. */
+function agentSocket(layers: readonly Layer[], { ground, places }: Surroundings): string[] {
+  const name = "SSH_AUTH_SOCK";
+  const path = ground.environment[name];
+  if (!path?.startsWith("/") || !layers.some(({ config }) => config.env.includes(name))) return [];
+  const real = realpathOfPart(path);
+  return isOpenSocket(real, places) ? [real] : [];
 }
 
 function isOpenSocket(real: string, places: Places): boolean {

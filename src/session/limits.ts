@@ -90,6 +90,6 @@ export function real(path: string): string {
   try {
     return realpathSync(path);
   } catch (error) {
-    throw toFault(error, `the folder ${path} cannot be looked at`);
+    throw toFault(error, `the working folder ${path} cannot be used`);
   }
 }

@@ -163,15 +163,17 @@ describe("what the sandbox has no part in is not blamed on it", () => {
     const other =
       process.getuid!() === 0 ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
     const child = join(import.meta.dir, "explain.child.ts");
-    const asks = (mode: number) => {
+    const asks = (mode: number, why = "Permission denied") => {
       chmodSync(mine, mode);
-      const output = `touch: cannot touch '${mine}/x': Permission denied`;
+      const output = `touch: cannot touch '${mine}/x': ${why}`;
       const { stdout, stderr } = Bun.spawnSync([...other, process.execPath, child, output]);
       return `${stdout}${stderr}`.trim();
     };
     try {
       expect(asks(0o777)).toContain("the sandbox does not let tools write");
       expect(asks(0o555)).toBe("");
+      // The words are the sandbox's, and the reason is not.
+      expect(asks(0o555, "Read-only file system")).toContain("not the user's to write without the sandbox");
     } finally {
       rmSync(mine, { recursive: true });
     }

@@ -161,6 +161,20 @@ describe("what is ollie's own", () => {
     }
   });
 
+  test("whoever lets tools have SSH_AUTH_SOCK lets them use the agent", async () => {
+    const path = join(house.dir(".agent"), "agent.sock");
+    const server = createServer().listen(path);
+    await new Promise((resolve) => server.once("listening", resolve));
+    try {
+      house.environment.SSH_AUTH_SOCK = path;
+      expect(house.confine().policy.network.unix).toEqual([]);
+      house.config("default", "env: [SSH_AUTH_SOCK]");
+      expect(house.confine().policy.network.unix).toEqual([path]);
+    } finally {
+      server.close();
+    }
+  });
+
   test("no rule opens a socket of the server or a broker", async () => {
     const path = join(house.folder, "run/broker.sock");
     house.dir("../run");
