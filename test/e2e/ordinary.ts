@@ -9,8 +9,8 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lacksPrograms } from "../needs.ts";
 import { build, dist, Home, type Outcome, run } from "./harness.ts";
@@ -52,7 +52,7 @@ export class OrdinaryServer {
   async start(args: string[] = []): Promise<void> {
     await build();
     if (root) giveTo(uid, this.home.folder);
-    if (this.place !== undefined) this.#linkPrograms(this.place);
+    if (this.place !== undefined) this.#linkPrograms();
     else if (root && (await this.run(["test", "-x", join(dist, "olliesrv")])).status !== 0)
       this.#copyPrograms();
     this.#child = Bun.spawn([...become, join(this.#bin, "olliesrv"), "fgstart", ...args], {
@@ -114,27 +114,32 @@ export class OrdinaryServer {
     chmodSync(this.#bin, 0o755);
   }
 
-  #linkPrograms(place: string): void {
+  #linkPrograms(): void {
     this.#bin = join(this.home.folder, "bin");
     mkdirSync(this.#bin);
-    for (const name of programs) linkSync(join(usersPrograms(place), name), join(this.#bin, name));
+    for (const name of programs) linkOrCopy(join(usersPrograms(), name), join(this.#bin, name));
     if (root) giveTo(uid, this.#bin);
     this.home.env.PATH = this.home.env.PATH!.replace(dist, this.#bin);
   }
 }
 
 const programs = ["olliesrv", "ollie-9p", "o"];
-const copies = new Map<string, string>();
+let copies: string | undefined;
 
-/** A copy that belongs to the user; one in each place, since they are large. */
-function usersPrograms(place: string): string {
-  const known = copies.get(place);
-  if (known !== undefined) return known;
-  const folder = mkdtempSync(join(place, "ollie-programs-"));
-  copies.set(place, folder);
-  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
-  for (const name of programs) copyFileSync(join(dist, name), join(folder, name));
-  return folder;
+/** Copies that can belong to the user: one for all servers of this run, since they are large. They go with its temporary folder. */
+function usersPrograms(): string {
+  if (copies !== undefined) return copies;
+  copies = mkdtempSync(join(tmpdir(), "ollie-programs-"));
+  for (const name of programs) copyFileSync(join(dist, name), join(copies, name));
+  return copies;
+}
+
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch {
+    copyFileSync(from, to);
+  }
 }
 
 /** What is done on the way there is done as the user: a server asks the kernel who connects. */
