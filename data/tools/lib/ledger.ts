@@ -3,7 +3,6 @@
  * nobody may have changed it since; that is how two agents do not lose each other's work. Lies in `$OLLIE_TMP/.reads/$OLLIE_AGENT/`,
  * where `rm -rf $TMPDIR/*` leaves it.
  */
-import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { call, unifiedDiff } from "ollie:tool";
@@ -23,7 +22,8 @@ const folder = join(call.tmp, ".reads", call.agent);
 const nameOf = (path: string) => join(folder, sha256(Buffer.from(path)).slice(0, 32));
 
 export function sha256(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
+  // node:crypto takes longer to load than most files to be read.
+  return new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
 }
 
 /** Notes what the agent now knows of the file. `content` is left out where it is longer than `copyLimit`. */

@@ -1,5 +1,4 @@
 /** Reading some lines of a file in one pass, in memory that depends on what is shown and not on the file. */
-import { createHash } from "node:crypto";
 import { closeSync, constants, openSync, readSync } from "node:fs";
 import { copyLimit } from "./ledger.ts";
 
@@ -58,7 +57,7 @@ class Pager {
   }
 
   read(fd: number, whole: boolean): Page {
-    const hash = createHash("sha256");
+    const hash = new Bun.CryptoHasher("sha256");
     const content: Buffer[] = [];
     let size = 0;
     const buffer = Buffer.alloc(1024 * 1024);
