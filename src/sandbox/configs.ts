@@ -1,5 +1,5 @@
 /** Sandbox configs on this host: which there are, and what one comes to for a call. */
-import { mkdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Fault, toFault } from "../fault.ts";
 import { asksBeyond } from "./asks.ts";
@@ -10,7 +10,7 @@ import type { SandboxGround } from "./ground.ts";
 import { readLayers, sandboxFile, sandboxNames } from "./layers.ts";
 import { follow } from "./links.ts";
 import { realpathOfPart } from "./paths.ts";
-import { type Places, placesOf } from "./places.ts";
+import { cachesOf, type Places, placesOf } from "./places.ts";
 import type { Policy } from "./policy.ts";
 import { type ProjectFile, projectFileName, readProjectFile, unapprovedRemark } from "./project.ts";
 import { ProjectApprovals } from "./project-approvals.ts";
@@ -173,11 +173,14 @@ export class SandboxConfigs {
   #prepare(): void {
     if (this.#prepared) return;
     this.#prepared = true;
-    const { paths, environment } = this.ground;
+    const { paths, environment, covers } = this.ground;
     makeCaches(paths.home, environment.PATH ?? "");
-    try {
-      mkdirSync(paths.memory, { recursive: true, mode: 0o700 });
-    } catch {} // a config folder that cannot be written: there is no memory then
+    // What is not there cannot be covered, and the folder around it not be given as a whole.
+    for (const folder of [paths.memory, ...(covers && existsSync(paths.home) ? cachesOf(this.ground) : [])]) {
+      try {
+        mkdirSync(folder, { recursive: true, mode: 0o700 });
+      } catch {} // a folder that cannot be written: tools then do without
+    }
   }
 }
 

@@ -86,6 +86,8 @@ function aboutPath(named: string, { kind, attempt }: Finding, scene: Scene): str
   if (frozen && kind !== "missing")
     return `${shown} is protected, since git runs what it says: tools cannot change it`;
   if (isSocket(named)) return aboutSocket(named, scene);
+  if (policy.hidden.some((path) => within(real, path)))
+    return `the sandbox does not let tools into ${shown}, and no rule can: it is ollie's own`;
   const right = missingRight(place, exists, kind, attempt, policy);
   if (!right) return kind === "readonly" ? aboutReadOnly(shown, place) : undefined;
   const runs = right === R && attempt !== "read" && isProgram(place);

@@ -41,7 +41,8 @@ export class Grants {
 
   /** A grant that names `path`, links resolved. */
   grant(path: string, rights: number): void {
-    this.#spread(path, this.reach(path, rights), this.places.all);
+    const left = this.places.all.filter((place) => !place.covered);
+    this.#spread(path, this.reach(path, rights), left);
   }
 
   /** Gives what no place below loses to the whole, and the rest to each entry. A link among the entries belongs to where it leads. */

@@ -2,6 +2,7 @@
  * What no grant on a folder above reaches: Landlock only adds rights and cannot take one away from a part of a folder, so a grant that
  * would cover such a place is given to the other entries of the folder instead (see grants.ts).
  */
+import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { ownProgram } from "../exec/own.ts";
 import { tokenFile } from "../ninep/admission.ts";
@@ -29,6 +30,8 @@ export interface Place {
   without: number;
   /** No grant gets there. Otherwise one that names it, or something in it, does. */
   firm: boolean;
+  /** Covered by a mount: what lies around it can be granted as a whole. */
+  covered?: boolean;
 }
 
 export interface Places {
@@ -72,17 +75,12 @@ export function placesOf(ground: SandboxGround): Places {
 }
 
 /** What is ollie's own. */
-function firm({ paths, environment, sockets }: SandboxGround): Place[] {
+function firm({ paths, environment, sockets, covers }: SandboxGround): Place[] {
   const all = R | W | X;
   const programs = dirname(ownProgram());
   const names = ["olliesrv", "ollie-9p", "o"];
-  const unseen = [
-    paths.state,
-    paths.envFile,
-    join(paths.home, ".cache/ollie"),
-    ...(environment.XDG_CACHE_HOME ? [join(environment.XDG_CACHE_HOME, "ollie")] : []),
-    ...sockets.flatMap(ownFolder),
-  ];
+  const unseen = [paths.state, paths.envFile, ...sockets.flatMap(ownFolder)];
+  const caches = cachesOf({ paths, environment });
   const unchanged = [
     paths.config,
     ...paths.agents,
@@ -96,8 +94,17 @@ function firm({ paths, environment, sockets }: SandboxGround): Place[] {
   ];
   return [
     ...unseen.map((path) => ({ path, without: all, firm: true })),
+    ...caches.map((path) => ({ path, without: all, firm: true, covered: covers && existsSync(path) })),
     ...unchanged.map((path) => ({ path, without: W, firm: true })),
   ];
+}
+
+/** Ollie's own among the caches of all programs. */
+export function cachesOf({ paths, environment }: Pick<SandboxGround, "paths" | "environment">): string[] {
+  const { XDG_CACHE_HOME } = environment;
+  return [join(paths.home, ".cache"), ...(XDG_CACHE_HOME?.startsWith("/") ? [XDG_CACHE_HOME] : [])].map(
+    (folder) => join(folder, "ollie"),
+  );
 }
 
 /** A socket with what lies beside it, and the folder around them where that has nothing else in it. */

@@ -93,7 +93,8 @@ export class Shared implements Services {
   }
 
   #sandboxConfigsOf(config: Config): SandboxConfigs {
-    return new SandboxConfigs(groundOf(config, this.listen), (warning) => this.log.warn(warning));
+    const covers = this.sandbox.confinement.sockets === "namespace";
+    return new SandboxConfigs(groundOf(config, this.listen, covers), (warning) => this.log.warn(warning));
   }
 
   get toolsPath(): string {
