@@ -1,8 +1,9 @@
 /** Attempts with namespaces of one's own, in which every program has all capabilities: to mount, to move and to take off mounts. */
+
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { lacksPrograms } from "../../needs.ts";
 import { denied, hosts, perl, sys, Victim } from "./victim.ts";
 
-const bwrap = Bun.which("bwrap");
 const users = 0x10000000;
 const mounts = 0x00020000;
 
@@ -117,7 +118,7 @@ describe.each(Object.entries({ full, fallback }))("%s host", (_name, host) => {
     expect(victim.belongings()).toEqual(before);
   });
 
-  test.skipIf(!bwrap)("bwrap", async () => {
+  test.skipIf(lacksPrograms("bwrap"))("bwrap", async () => {
     const before = victim.belongings();
     const result = await victim.run(
       `bwrap --dev-bind / / --bind ${victim.outside} /mnt sh -c 'echo IN; echo x >/mnt/file'`,
