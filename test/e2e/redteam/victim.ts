@@ -177,7 +177,10 @@ export class Victim {
   ): Promise<string> {
     const ready = join(folder, `ready-${session}-${crypto.randomUUID()}`);
     await this.begin(`${how} exec >${ready} 2>&1\n${command}`, session);
-    return until("it runs", () => /^(.*)\n/.exec(contentOf(ready))?.[1]);
+    const line = await until("it runs", () => /^(.*)\n/.exec(contentOf(ready))?.[1]);
+    // A job may run before the server lists it.
+    if (how === "job") await this.read(`s/${session}/idlewait`);
+    return line;
   }
 
   /** Waits until no job of a session runs. */
