@@ -27,6 +27,23 @@ export class Fault extends Error {
   }
 }
 
+/**
+ * A Fault of the way to another host, with the code that the protocol has for it (`ssh.auth`, `boot.no_space`, `op.unknown`). Such a one is
+ * never the result of a tool: it pauses or ends the turn.
+ */
+export class CodedFault extends Fault {
+  constructor(
+    kind: FaultKind,
+    readonly code: string,
+    message: string,
+    /** `retry`: it may work by itself later. `hint`: what to do, a sentence. */
+    readonly more: { retry?: boolean; hint?: string } = {},
+    options?: { cause?: unknown },
+  ) {
+    super(kind, more.hint ? `${message}; ${more.hint}` : message, options);
+  }
+}
+
 const errnoKinds: Record<string, FaultKind> = {
   ENOENT: "missing",
   EEXIST: "exists",

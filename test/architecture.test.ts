@@ -12,14 +12,14 @@ const floors = [
   ["namespace"],
   ["session"],
   ["turn"],
-  ["elevate", "actors"],
+  ["elevate", "actors", "remote"],
   ["tools", "store"],
   ["sandbox"],
   ["backends"],
-  ["config", "exec", "ninep"],
+  ["config", "exec", "ninep", "ssh"],
 ];
 /** Rooms that know less than their floor allows. */
-const alone: Record<string, string[]> = { ninep: [], exec: [], actors: ["tools"] };
+const alone: Record<string, string[]> = { ninep: [], exec: [], ssh: [], actors: ["tools"] };
 /** Files beside the rooms that every room may use; `backend.ts` holds types that rooms below the turn share. */
 const common = /^(src\/(fault|ids)\.ts|package\.json|data\/|src\/backends\/backend\.ts)/;
 

@@ -1,0 +1,46 @@
+/** Where the tools of a session are found and run: this machine (`here.ts`), or another one (`src/remote/client`). */
+import type { CallContext, CallOutcome, Prepared, ToolRegistry } from "./tool.ts";
+
+/** What a call tells while it runs. */
+export interface CallListener {
+  /** What was printed, cleaned for display. */
+  output(text: string): void;
+  /** The host is out of reach; the call waits, and what it runs goes on there. */
+  lost(host: string): void;
+  back(): void;
+}
+
+export interface Hands {
+  /** The other machine, for people; undefined: this one. */
+  readonly host?: string;
+  /** The tools of that machine, its variants weighed there; of another one empty until it has been reached once. */
+  readonly registry: ToolRegistry;
+  /**
+   * Resolves when tools are known and can be run.
+   * @throws CodedFault where the machine cannot be used and waiting does not help
+   */
+  ready(signal: AbortSignal, listener: Pick<CallListener, "lost" | "back">): Promise<void>;
+  /**
+   * As `callTool`.
+   * @param opId names the call for ever: asked for again, it is not run again
+   * @throws CodedFault where nobody knows how the call has gone; never as the result of a tool
+   */
+  call(
+    prepared: Prepared,
+    ctx: CallContext,
+    call: { callId: string; opId: string },
+    signal: AbortSignal,
+    listener: CallListener,
+  ): Promise<CallOutcome>;
+  /** What every request tells the model of the project. */
+  survey(cwd: string, signal: AbortSignal): Promise<ProjectSurvey>;
+}
+
+export interface ProjectSurvey {
+  /** As in `linux x64`. */
+  platform: string;
+  /** The repository and its branch, in words. */
+  git: string;
+  /** AGENTS.md and the like that apply to the folder, outermost first. */
+  files: { path: string; text: string }[];
+}
