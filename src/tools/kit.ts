@@ -1,7 +1,5 @@
 /** The module "ollie:tool" (declared in data/tools/ollie-tool.d.ts): what the shipped tools need beside Bun itself. */
 import { writeSync } from "node:fs";
-import { createTwoFilesPatch } from "diff";
-import ignore from "ignore";
 
 /** Above this many bytes no diff is computed: nobody would read it, and the algorithm takes its time. */
 const diffInput = 4 * 1024 * 1024;
@@ -33,6 +31,7 @@ export const kit = {
     const lines = (text: string) => text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
     const summary = `(a diff too long to show: ${lines(before)} lines before, ${lines(after)} after)`;
     if (before.length + after.length > diffInput) return summary;
+    const { createTwoFilesPatch } = require("diff") as typeof import("diff");
     const patch = createTwoFilesPatch(name, name, before, after, undefined, undefined, {
       context: 3,
       maxEditLength: diffEdits,
@@ -43,7 +42,10 @@ export const kit = {
     return Buffer.byteLength(text) > limit ? summary : text;
   },
 
-  ignoreRules: (text: string) => ignore().add(text),
+  ignoreRules(text: string) {
+    const ignore = require("ignore") as typeof import("ignore");
+    return ignore().add(text);
+  },
 
   async findTool(name: string) {
     const { createRegistry } = await import("./registry.ts");
@@ -72,7 +74,8 @@ export const kit = {
   },
 } satisfies typeof import("ollie:tool");
 
-// The registry, the client and the YAML parser are imported where they are needed: most tools need none of them, and start faster without.
+// All but what every tool needs is loaded where it is needed: most tools need none of it, and start faster without. (What answers at once
+// does it by `require`, which does not have to be awaited.)
 
 async function withTree<T>(work: (tree: import("../ninep/client.ts").Client) => Promise<T>): Promise<T> {
   const { dial } = await import("../ninep/dial.ts");
