@@ -1,5 +1,5 @@
 /** The module "ollie:tool" (declared in data/tools/ollie-tool.d.ts): what the shipped tools need beside Bun itself. */
-import { writeSync } from "node:fs";
+import { readFileSync, writeSync } from "node:fs";
 
 /** Above this many bytes no diff is computed: nobody would read it, and the algorithm takes its time. */
 const diffInput = 4 * 1024 * 1024;
@@ -8,7 +8,8 @@ const diffEdits = 2000;
 
 export const kit = {
   async readArgs<T>(): Promise<T> {
-    return JSON.parse(await Bun.stdin.text()) as T;
+    // Not Bun.stdin.text(): it starts threads, which take longer than most tools.
+    return JSON.parse(readFileSync(0, "utf8")) as T;
   },
 
   print(text: string): void {
