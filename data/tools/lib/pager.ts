@@ -60,7 +60,8 @@ class Pager {
     const hash = new Bun.CryptoHasher("sha256");
     const content: Buffer[] = [];
     let size = 0;
-    const buffer = Buffer.alloc(1024 * 1024);
+    // A MiB of zeros would take longer to be made than most files to be read.
+    const buffer = Buffer.allocUnsafe(64 * 1024);
     for (let count = readSync(fd, buffer); count > 0; count = readSync(fd, buffer)) {
       const chunk = buffer.subarray(0, count);
       if (whole) hash.update(chunk);
