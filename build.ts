@@ -1,8 +1,18 @@
 /**
- * Builds the programs: `bun build.ts [--all | --target NAME]… [--out DIR] [--force]`.
+ * Builds the programs: `bun build.ts [--all | --target NAME]… [--remote NAME]… [--out DIR] [--force]`.
  *
  * Without a target: for this machine, into `dist/`. With targets: each into a folder of its own, `dist/linux-arm64/` and so on. A
  * build whose inputs have not changed since the last one is left as it is.
+ *
+ * What goes to other hosts lies beside olliesrv, in the one folder where olliesrv looks for it:
+ *
+ * - `ollie-remote`: for hosts of the kind that olliesrv itself runs on;
+ * - `ollie-remote-linux-arm64` and so on: for others. `--remote NAME` (or `all`) makes them, and once they are there every build makes them
+ *   anew; those of somebody else's build can be dropped into the folder just as well;
+ * - `ollie-remote-linux-x64.libc` and so on: the C library for hosts that have none which Bun could use (`build/libc.ts`).
+ *
+ * `--release [--key FILE] [--level N]` makes the folders of all targets (or of those named) with the programs for all hosts packed, and a
+ * manifest of them, which the key signs: `build/release.ts`.
  *
  * The same inputs give the same bytes, wherever the checkout lies and whenever it is built: nothing here may put a path, a date or the
  * order of a directory into the output.
@@ -20,27 +30,26 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { type Build, compile, list } from "./build/compile.ts";
+import { packLibc } from "./build/libc.ts";
+import { Publisher, packRemotes } from "./build/release.ts";
+import { ownTarget, type Target, targetNamed, targets, top } from "./build/targets.ts";
 
-/** Bun's name of each target, and the npm package that holds its runtime. */
-const targets = {
-  "linux-x64": { bun: "bun-linux-x64", runtime: "@oven/bun-linux-x64" },
-  "linux-arm64": { bun: "bun-linux-arm64", runtime: "@oven/bun-linux-aarch64" },
-  "linux-x64-musl": { bun: "bun-linux-x64-musl", runtime: "@oven/bun-linux-x64-musl" },
-} as const;
-type Target = keyof typeof targets;
-
-const programs = ["olliesrv", "ollie-9p"];
+const programs = ["olliesrv", "ollie-9p", "ollie-remote"];
 const outputs = [...programs, "o"];
 
-const top = import.meta.dir;
 const { version } = JSON.parse(readFileSync(join(top, "package.json"), "utf8")) as { version: string };
 
 const { values: options } = parseArgs({
   options: {
     all: { type: "boolean", default: false },
     target: { type: "string", multiple: true, default: [] },
+    remote: { type: "string", multiple: true, default: [] },
     out: { type: "string", default: join(top, "dist") },
     force: { type: "boolean", default: false },
+    release: { type: "boolean", default: false },
+    key: { type: "string" },
+    level: { type: "string", default: "19" },
   },
 });
 
@@ -57,27 +66,14 @@ function commit(): string {
   }
 }
 
-function list(pattern: string): string[] {
-  return [...new Bun.Glob(pattern).scanSync({ cwd: top })].sort();
-}
-
-/** What is below `data/`, for `src/config/data.ts`. (An embedded folder would lie in the program in the order its file system lists it.) */
-function data(): Record<string, string> {
-  const utf8 = new TextDecoder("utf-8", { fatal: true });
-  const files = list("data/**").map((path) => [
-    path.slice("data/".length),
-    utf8.decode(readFileSync(join(top, path))),
-  ]);
-  return Object.fromEntries(files);
-}
-
 /** A hash over everything that decides what comes out. */
-function inputsHash(build: { version: string; commit: string }, target: Target | undefined): string {
+function inputsHash(build: Build, target: Target | undefined, remotes: readonly Target[]): string {
   const hash = createHash("sha256");
+  const { version: bun } = Bun;
   hash.update(
-    JSON.stringify({ build, target, bun: Bun.version, platform: process.platform, arch: process.arch }),
+    JSON.stringify({ build, target, remotes, bun, platform: process.platform, arch: process.arch }),
   );
-  const files = ["build.ts", "package-lock.json", "tsconfig.json", ...list("{src,actors,data}/**")];
+  const files = ["build.ts", "package-lock.json", "tsconfig.json", ...list("{build,src,actors,data}/**")];
   for (const file of files) {
     const content = readFileSync(join(top, file));
     hash.update(`${file}\0${content.length}\0`).update(content);
@@ -85,99 +81,24 @@ function inputsHash(build: { version: string; commit: string }, target: Target |
   return hash.digest("hex");
 }
 
-/**
- * The Bun executable of another target. It comes as a package through npm, with whatever registry, proxy and cache npm is set up for,
- * and is held against the hash that package-lock.json has for it. (Bun's own download knows neither.)
- */
-function runtime(target: Target): string {
-  const { runtime: name } = targets[target];
-  const locked = (
-    JSON.parse(readFileSync(join(top, "package-lock.json"), "utf8")) as {
-      packages: Record<string, { version: string; integrity: string } | undefined>;
-    }
-  ).packages[`node_modules/${name}`];
-  if (locked?.version !== Bun.version) {
-    throw new Error(
-      `package-lock.json has ${name} ${locked?.version ?? "not at all"}, but this is Bun ${Bun.version}: run npm ci`,
-    );
-  }
-  const folder = join(top, "node_modules/.cache/runtimes", `${target}-${locked.version}`);
-  const executable = join(folder, "package/bin/bun");
-  if (existsSync(executable)) return executable;
-
-  const scratch = `${folder}.${process.pid}`;
-  mkdirSync(scratch, { recursive: true });
-  try {
-    const packed = Bun.spawnSync(
-      [
-        "npm",
-        "pack",
-        "--silent",
-        "--prefer-offline",
-        "--pack-destination",
-        scratch,
-        `${name}@${locked.version}`,
-      ],
-      { cwd: top },
-    );
-    if (!packed.success) throw new Error(`npm could not get ${name}: ${packed.stderr.toString().trim()}`);
-    const archive = join(scratch, packed.stdout.toString().trim());
-    const integrity = `sha512-${createHash("sha512").update(readFileSync(archive)).digest("base64")}`;
-    if (integrity !== locked.integrity)
-      throw new Error(`${name} is not what package-lock.json says: ${integrity}`);
-    const unpacked = Bun.spawnSync(["tar", "-xzf", archive, "-C", scratch]);
-    if (!unpacked.success) throw new Error(`cannot unpack ${name}: ${unpacked.stderr.toString().trim()}`);
-    rmSync(archive);
-    // Somebody else's build may have put it there meanwhile; either is as good.
-    if (!existsSync(folder)) renameSync(scratch, folder);
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
-  return executable;
-}
-
-async function compile(
-  program: string,
-  folder: string,
-  build: { version: string; commit: string },
-  target: Target | undefined,
-): Promise<void> {
-  const result = await Bun.build({
-    entrypoints: [`src/${program}.ts`],
-    root: ".",
-    target: "bun",
-    format: "esm",
-    minify: true,
-    bytecode: true,
-    // What a command does not use is not loaded: a start costs the size of what runs.
-    splitting: true,
-    sourcemap: "linked",
-    define: {
-      OLLIE_BUILD: JSON.stringify(build),
-      OLLIE_DATA: JSON.stringify(data()),
-      // Packages in CommonJS would have the folder they were built in as theirs.
-      __dirname: '"/"',
-      __filename: '"/"',
-    },
-    compile: {
-      ...(target && { target: targets[target].bun, executablePath: runtime(target) }),
-      outfile: join(folder, program),
-      // The folder a user works in may be anybody's: its .env and bunfig.toml (which can name code to run) are not ours to load.
-      autoloadDotenv: false,
-      autoloadBunfig: false,
-    },
-    throw: false,
-  });
-  if (!result.success) throw new Error(result.logs.map(String).join("\n") || `cannot build ${program}`);
+/** Those asked for, and those that are there from an earlier build: an old one beside a new olliesrv would be sent to hosts. */
+function remotesOf(folder: string): Target[] {
+  const asked = options.remote.includes("all") ? Object.keys(targets) : options.remote.map(targetNamed);
+  return (Object.keys(targets) as Target[]).filter(
+    (name) => asked.includes(name) || existsSync(join(folder, `ollie-remote-${name}`)),
+  );
 }
 
 /** Builds into a scratch folder and renames, so that a program that is running or being started is never a half-written one. */
-async function buildInto(folder: string, target: Target | undefined): Promise<void> {
-  const build = { version, commit: commit() };
+async function buildInto(folder: string, target: Target | undefined, publisher?: Publisher): Promise<void> {
+  const build: Build = { version, commit: commit(), target: target ?? ownTarget() };
+  const signed = publisher?.name ? { ...build, publisher: publisher.name } : build;
+  const remotes = publisher ? [] : remotesOf(folder);
   const stamp = join(folder, ".inputs");
-  const hash = inputsHash(build, target);
+  const hash = inputsHash(signed, target, remotes);
+  const names = [...outputs, ...remotes.map((name) => `ollie-remote-${name}`)];
   const fresh =
-    outputs.every((name) => existsSync(join(folder, name))) &&
+    names.every((name) => existsSync(join(folder, name))) &&
     existsSync(stamp) &&
     readFileSync(stamp, "utf8") === hash;
   if (fresh && !options.force) return;
@@ -185,33 +106,44 @@ async function buildInto(folder: string, target: Target | undefined): Promise<vo
   const scratch = join(folder, `.build.${process.pid}`);
   mkdirSync(scratch, { recursive: true });
   try {
-    for (const program of programs) await compile(program, scratch, build, target);
+    // What is sent to hosts is the same whoever signs it.
+    for (const program of programs)
+      await compile(program, join(scratch, program), program === "ollie-remote" ? build : signed, target);
+    // A program carries the name of the file that it was first written to.
+    for (const name of remotes)
+      await compileAs(scratch, `ollie-remote-${name}`, { ...build, target: name }, name);
     copyFileSync(join(top, "data/scripts/o"), join(scratch, "o"));
     chmodSync(join(scratch, "o"), 0o755);
-    const sums = outputs.map((name) => {
+    if (!publisher) names.push(...packLibc(scratch, [build.target, ...remotes]));
+    const sums = names.map((name) => {
       const sum = createHash("sha256").update(readFileSync(join(scratch, name)));
       return `${sum.digest("hex")}  ${name}\n`;
     });
     writeFileSync(join(scratch, "SHA256SUMS"), sums.join(""));
     rmSync(stamp, { force: true });
-    for (const name of [...outputs, "SHA256SUMS"]) renameSync(join(scratch, name), join(folder, name));
+    for (const name of [...names, "SHA256SUMS"]) renameSync(join(scratch, name), join(folder, name));
     writeFileSync(stamp, hash);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
+async function compileAs(scratch: string, name: string, build: Build, target: Target): Promise<void> {
+  const inner = join(scratch, name.slice("ollie-remote-".length));
+  await compile("ollie-remote", join(inner, "ollie-remote"), build, target);
+  renameSync(join(inner, "ollie-remote"), join(scratch, name));
+  rmSync(inner, { recursive: true });
+}
+
 try {
-  const wanted = options.all ? Object.keys(targets) : options.target;
-  for (const name of wanted) {
-    if (!Object.hasOwn(targets, name)) {
-      throw new Error(`unknown target ${name}: there are ${Object.keys(targets).join(", ")}`);
-    }
-  }
+  const everything = options.all || (options.release && options.target.length === 0);
+  const wanted = everything ? (Object.keys(targets) as Target[]) : options.target.map(targetNamed);
   const out = resolve(options.out);
+  const publisher = options.release ? new Publisher(options.key && resolve(options.key)) : undefined;
   process.chdir(top);
   if (wanted.length === 0) await buildInto(out, undefined);
-  for (const name of wanted) await buildInto(join(out, name), name as Target);
+  for (const name of wanted) await buildInto(join(out, name), name, publisher);
+  if (publisher) await packRemotes(out, wanted, version, publisher, Number(options.level));
 } catch (error) {
   console.error(`build: ${(error as Error).message}`);
   process.exit(1);
