@@ -14,7 +14,7 @@ export const copyLimit = 1024 * 1024;
 interface Entry {
   path: string;
   sha256: string;
-  /** Lines that were read, first to last, in the order of reading. */
+  /** Lines that were read, first to last, each once, in the order of reading. */
   ranges: [first: number, last: number][];
 }
 
@@ -28,14 +28,23 @@ export function sha256(bytes: Uint8Array): string {
 
 /** Notes what the agent now knows of the file. `content` is left out where it is longer than `copyLimit`. */
 export function remember(path: string, hash: string, content?: Uint8Array, range?: [number, number]): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
   const name = nameOf(path);
   const before = recall(path);
-  const known = before?.sha256 === hash ? before.ranges : [];
-  const entry: Entry = { path, sha256: hash, ranges: range ? [...known, range] : known };
-  if (content && content.length <= copyLimit) put(`${name}.copy`, content);
-  else rmSync(`${name}.copy`, { force: true });
-  put(`${name}.json`, JSON.stringify(entry));
+  const same = before?.sha256 === hash;
+  const known = same ? before.ranges : [];
+  const ranges = range && !includes(known, range) ? [...known, range] : known;
+  // A file that takes the place of another has to be on the disk before some file systems go on.
+  if (same && ranges === known) return;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (!same) {
+    if (content && content.length <= copyLimit) put(`${name}.copy`, content);
+    else rmSync(`${name}.copy`, { force: true });
+  }
+  put(`${name}.json`, JSON.stringify({ path, sha256: hash, ranges } satisfies Entry));
+}
+
+function includes(ranges: Entry["ranges"], [first, last]: [number, number]): boolean {
+  return ranges.some((range) => range[0] === first && range[1] === last);
 }
 
 /** Whether the agent has read it at some time. */
