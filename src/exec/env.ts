@@ -21,7 +21,7 @@ const injecting =
 
 /**
  * For this very program, which runs tools that are done within some milliseconds: what its engine compiles and collects meanwhile, on
- * other threads, costs more than it saves. What runs long is compiled all the same, only later.
+ * other threads, costs more than it saves, and so does memory that another thread prepares for it. What runs long is compiled all the same, only later.
  */
 export const shortLived: Readonly<Record<string, string>> = {
   BUN_JSC_thresholdForJITAfterWarmUp: "5000",
@@ -29,6 +29,7 @@ export const shortLived: Readonly<Record<string, string>> = {
   BUN_JSC_thresholdForOptimizeSoon: "30000",
   BUN_JSC_useConcurrentGC: "0",
   BUN_JSC_numberOfGCMarkers: "1",
+  BUN_JSC_useWarmUpMarkedBlocks: "0",
 };
 
 /** The environment less what must not be passed on to `program`; least of all to this very one. */
