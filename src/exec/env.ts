@@ -20,8 +20,8 @@ const injecting =
   /^(?:BUN_|JSC_|LD_|DYLD_)|^(?:NODE_(?:OPTIONS|PATH|CHANNEL_FD|COMPILE_CACHE)|GCONV_PATH|GLIBC_TUNABLES)$/;
 
 /**
- * For this very program, which runs tools that are done within some milliseconds: what its engine compiles and collects meanwhile, on
- * other threads, costs more than it saves, and so does memory that another thread prepares for it. What runs long is compiled all the same, only later.
+ * For this very program, which runs tools that are done within some milliseconds: what its engine compiles, collects and makes ready
+ * meanwhile, on other threads, costs more than it saves. What runs long is compiled all the same, only later.
  */
 export const shortLived: Readonly<Record<string, string>> = {
   BUN_JSC_thresholdForJITAfterWarmUp: "5000",
