@@ -1,0 +1,27 @@
+/** What the values of ssh_config(5) hold in the place of something: `%h`, `${HOME}`, `~/`. */
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+/** Tokens that are not among the values stay as they are. */
+export function expandTokens(text: string, values: Record<string, string>): string {
+  return text.replace(/%(.)/g, (token, letter: string) => (letter === "%" ? "%" : (values[letter] ?? token)));
+}
+
+/** A path: tokens, variables of the environment, the home of the user. */
+export function expandPath(text: string, values: Record<string, string>): string {
+  const path = expandTokens(text, values).replace(
+    /\$\{(\w+)\}/g,
+    (name, variable: string) => process.env[variable] ?? name,
+  );
+  return path === "~" || path.startsWith("~/") ? join(home(), path.slice(1)) : path;
+}
+
+/** Where ssh looks: the account's home, which HOME may not be. */
+export function home(): string {
+  return process.env.HOME || homedir();
+}
+
+/** Words of a value; those with blanks are in double quotes. */
+export function words(value: string): string[] {
+  return [...value.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain!);
+}

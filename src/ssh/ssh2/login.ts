@@ -1,0 +1,170 @@
+/** Authentication (RFC 4252): what is offered to the server, one after the other. */
+import { existsSync } from "node:fs";
+import ssh2 from "ssh2";
+import type { CodedFault } from "../../fault.ts";
+import type { Settings } from "../config/settings.ts";
+import { Beyond, sshFault } from "../fault.ts";
+import { Identities, type Identity, type Unlocking } from "../keys/identity.ts";
+import type { Askpass } from "../transport.ts";
+
+/** The names of methods that the server would go on with; null before the first answer. */
+type Left = string[] | null;
+
+export class Login {
+  /** Why it ended, where that is not the server's refusal. */
+  fault: CodedFault | Beyond | undefined;
+  private readonly methods: AsyncGenerator<ssh2.AnyAuthMethod, void, Left>;
+  private readonly identities: Identities;
+  private readonly offered: string[] = [];
+  private left: Left = null;
+  private declined = false;
+  private signed = false;
+  /** The host is the right one, and has been asked to let the user in. */
+  started = false;
+
+  constructor(
+    private readonly settings: Settings,
+    private readonly people: Askpass | undefined,
+    private readonly unlocking: Unlocking,
+  ) {
+    this.identities = new Identities(settings, unlocking);
+    this.methods = this.sequence();
+  }
+
+  /** For ssh2. */
+  readonly handler = (left: Left, _partial: boolean | null, next: ssh2.NextAuthHandler): void => {
+    this.started = true;
+    this.left = left ?? this.left;
+    this.methods.next(left).then(
+      ({ value }) => next((value ?? false) as ssh2.AnyAuthMethod),
+      (error) => {
+        if (error instanceof Beyond) this.fault = error;
+        next(false as unknown as ssh2.AnyAuthMethod);
+      },
+    );
+  };
+
+  /** That the server lets nobody in, and what of all things was tried. */
+  refused(): CodedFault {
+    const { user, host, destination } = this.settings;
+    const tried = this.offered.length > 0 ? `tried ${this.offered.join(", ")}` : "there was nothing to try";
+    const wants = this.left?.length ? `, the server takes ${this.left.join(", ")}` : "";
+    const notes = this.identities.notes.map((note) => `; ${note}`).join("");
+    const hint = this.declined
+      ? "nobody answered"
+      : `see that this gets in: ssh ${destination.user ? `${destination.user}@` : ""}${destination.host} (ssh-add loads a key, ssh-copy-id puts it on the host)`;
+    return sshFault("ssh.auth", `${host} does not let ${user} in: ${tried}${wants}${notes}`, { hint });
+  }
+
+  private async *sequence(): AsyncGenerator<ssh2.AnyAuthMethod, void, Left> {
+    const { user: username, allows } = this.settings;
+    // Some let everybody in; all others answer with what they take.
+    let left = yield { type: "none", username };
+    const takes = (method: string) => left === null || left.includes(method);
+    if (allows.publickey && takes("publickey")) left = yield* this.keys(username, left);
+    const { beyond } = this.identities;
+    if (beyond.length > 0 && !this.signed)
+      throw new Beyond(
+        sshFault(
+          "ssh.auth",
+          `${this.settings.host} may want a key that needs the ssh program: ${beyond.join(", ")}`,
+        ),
+      );
+    if (takes("gssapi-with-mic") && left !== null && hasTicket())
+      throw new Beyond(
+        sshFault("ssh.auth", `${this.settings.host} may want a Kerberos ticket, which needs the ssh program`),
+      );
+    if (!this.people) return;
+    for (let round = 0; round < this.settings.passwordPrompts && !this.declined; round++) {
+      if (allows.keyboardInteractive && takes("keyboard-interactive")) {
+        this.note("keyboard-interactive");
+        left = yield { type: "keyboard-interactive", username, prompt: this.prompt };
+      } else if (allows.password && takes("password")) {
+        this.note("password");
+        const password = await this.ask(`${username}@${this.settings.host}'s password: `, false);
+        if (password === undefined) return;
+        left = yield { type: "password", username, password };
+      } else return;
+    }
+  }
+
+  private async *keys(username: string, left: Left): AsyncGenerator<ssh2.AnyAuthMethod, Left, Left> {
+    for await (const identity of this.identities.offer()) {
+      this.note(identity.name);
+      left = yield { type: "agent", username, agent: new OneKey(identity, () => (this.signed = true)) };
+      // A signature that was asked for and did not suffice was the first of two factors: ssh2 does not tell. Other keys would only
+      // use up the tries that the server grants.
+      if (this.signed) return null;
+    }
+    return left;
+  }
+
+  private readonly prompt: ssh2.KeyboardInteractiveAuthMethod["prompt"] = (
+    name,
+    instructions,
+    _lang,
+    prompts,
+    finish,
+  ) => {
+    const heading = [name, instructions].map((text) => text.trim()).filter((text) => text !== "");
+    if (heading.length > 0) this.people?.notice(heading.join("\n"));
+    const answers = async () => {
+      const given: string[] = [];
+      for (const { prompt, echo } of prompts) given.push((await this.ask(prompt, echo ?? false)) ?? "");
+      return given;
+    };
+    answers().then(finish, () => finish([]));
+  };
+
+  private async ask(prompt: string, echo: boolean): Promise<string | undefined> {
+    if (this.declined) return;
+    const target = `${this.settings.user}@${this.settings.host}`;
+    const answer = await this.unlocking.waiting(this.people!.secret(prompt, { target, echo }));
+    if (answer === undefined) {
+      this.declined = true;
+      return;
+    }
+    const text = new TextDecoder().decode(answer);
+    answer.fill(0);
+    return text;
+  }
+
+  private note(what: string): void {
+    if (!this.offered.includes(what)) this.offered.push(what);
+  }
+}
+
+/** ssh2 lets nobody but an agent take time for a signature; so each key is one. */
+class OneKey extends ssh2.BaseAgent<ssh2.ParsedKey> {
+  constructor(
+    private readonly identity: Identity,
+    private readonly signed: () => void,
+  ) {
+    super();
+  }
+
+  getIdentities(done: ssh2.IdentityCallback<ssh2.ParsedKey>): void {
+    done(null, [this.identity.key]);
+  }
+
+  override sign(
+    _key: ssh2.ParsedKey,
+    data: Buffer,
+    options: ssh2.SigningRequestOptions | ssh2.SignCallback,
+    callback?: ssh2.SignCallback,
+  ): void {
+    const done = typeof options === "function" ? options : callback!;
+    const hash = typeof options === "function" ? undefined : options.hash;
+    this.identity.sign(data, hash as "sha256" | "sha512" | undefined).then(
+      (signature) => {
+        this.signed();
+        done(null, signature);
+      },
+      (error) => done(error),
+    );
+  }
+}
+
+function hasTicket(): boolean {
+  return Boolean(process.env.KRB5CCNAME) || existsSync(`/tmp/krb5cc_${process.getuid!()}`);
+}
