@@ -76,15 +76,9 @@ export function fromHard(hard: HardPolicy): EffectivePolicy {
     readable: layers(readable),
     writable: layers(writable),
   };
-  for (const key of [
-    "allowed_programs",
-    "allowed_env",
-    "allowed_env_refs",
-    "inherited_env",
-    "denied",
-  ] as const)
-    whole[key] = sorted(whole[key]);
-  return whole;
+  for (const key of ["allowed_programs", "allowed_env", "allowed_env_refs", "inherited_env"] as const)
+    whole[key] = names(whole[key]);
+  return { ...whole, denied: sorted(whole.denied) };
 }
 
 /** What holds of `holds` where the client's restrictions are added. Never allows what `holds` does not. */
@@ -139,8 +133,12 @@ export function policyHash(policy: EffectivePolicy): string {
 }
 
 function common(ours: readonly string[], theirs: readonly string[]): string[] {
-  if (ours.includes("*")) return sorted(theirs);
-  return theirs.includes("*") ? [...ours] : sorted(ours.filter((name) => theirs.includes(name)));
+  if (ours.includes("*")) return names(theirs);
+  return theirs.includes("*") ? [...ours] : names(ours.filter((name) => theirs.includes(name)));
+}
+
+function names(list: readonly string[]): string[] {
+  return list.includes("*") ? ["*"] : sorted(list);
 }
 
 /** Without those that let everything pass, and without those that are there already. */

@@ -76,14 +76,14 @@ function keysAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
 }
 
 interface Inside {
-  def: { shape?: Record<string, z.ZodType>; valueType?: z.ZodType; innerType?: z.ZodType; in?: z.ZodType };
+  def: { shape?: Record<string, z.ZodType>; valueType?: z.ZodType; innerType?: z.ZodType; out?: z.ZodType };
 }
 
-/** Without what only makes it optional or gives it a default. */
+/** Without what only makes it optional, gives it a default or comes before it. */
 function bare(schema: z.ZodType): Inside {
   let at = schema as unknown as Inside;
   for (;;) {
-    const inner = at.def.innerType ?? at.def.in;
+    const inner = at.def.innerType ?? at.def.out;
     if (!inner) return at;
     at = inner as unknown as Inside;
   }
