@@ -1,7 +1,7 @@
 /** The configuration where no ssh program is installed: ssh_config(5) read by ourselves. */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import SSHConfig, { type Line, type Section } from "ssh-config";
+import SSHConfig, { type Directive, type Line, type Section } from "ssh-config";
 import { sshFault } from "../fault.ts";
 import type { Destination } from "../target.ts";
 import { account } from "./account.ts";
@@ -51,7 +51,7 @@ class Reading {
     for (const line of lines) {
       if (line.type !== SSHConfig.DIRECTIVE) continue;
       const key = line.param.toLowerCase();
-      const value = typeof line.value === "string" ? line.value : line.value.map(({ val }) => val).join(" ");
+      const value = textOf(line.value);
       if (key === "host" || key === "match") {
         const applies =
           key === "host" ? matchesList(words(value), this.destination.host) : this.matches(value);
@@ -117,4 +117,10 @@ class Reading {
       timeout: 5000,
     }).success;
   }
+}
+
+/** A value as it stands in the file, but for quotes that do nothing. */
+function textOf(value: Directive["value"]): string {
+  if (typeof value === "string") return value;
+  return value.map(({ val, quoted }) => (quoted ? `"${val}"` : val)).join(" ");
 }

@@ -107,7 +107,7 @@ export function settingsOf(options: Options, destination: Destination): Settings
   const files = (key: string) =>
     (options.get(key) ?? [])
       .filter((path) => path.toLowerCase() !== "none")
-      .map((path) => expandPath(words(path)[0] ?? path, values));
+      .map((path) => expandPath(path.replace(/^"(.*)"$/, "$1"), values));
 
   const proxyCommand = one("proxycommand");
   const strict = options.get("stricthostkeychecking")?.[0]?.toLowerCase();
@@ -145,9 +145,7 @@ export function settingsOf(options: Options, destination: Destination): Settings
           ? "accept-new"
           : "ask",
     hostKeyAlias: one("hostkeyalias"),
-    alive: interval
-      ? { interval: interval * 1000, count: number("serveralivecountmax") ?? alive.count }
-      : alive,
+    alive: interval ? { interval: interval * 1000, count: number("serveralivecountmax") ?? 3 } : alive,
     connectTimeout: timeout && timeout * 1000,
     compression: is("compression", false),
     family: family === "inet" ? 4 : family === "inet6" ? 6 : undefined,

@@ -1,6 +1,6 @@
 /** What ssh runs as SSH_ASKPASS: hands the question to the process that has started ssh, and prints the answer. */
 import { connect } from "node:net";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { names } from "./folder.ts";
 
 export interface AskpassQuestion {
@@ -12,12 +12,6 @@ export interface AskpassQuestion {
 export interface AskpassAnswer {
   /** Bytes in base64; left out: nobody answers. */
   answer?: string;
-}
-
-/** Whether this process was started by ssh under the name that the link to it has. */
-export function isAskpass(): boolean {
-  const path = process.env.SSH_ASKPASS;
-  return path !== undefined && process.argv0 === path && basename(path) === names.program;
 }
 
 /** @returns the exit status */

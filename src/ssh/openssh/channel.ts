@@ -17,6 +17,8 @@ export class OpensshChannel implements SshChannel {
   private readonly child;
   private readonly finish: (end: End) => void;
   private over = false;
+  /** Bytes in `write` that ssh has not taken yet. */
+  private held = 0;
 
   /** @param alive what has become of the connection, asked where the program's status could be ssh's own */
   constructor(
@@ -54,21 +56,18 @@ export class OpensshChannel implements SshChannel {
   }
 
   get buffered(): number {
-    return this.child.stdin.writableLength;
+    return this.held;
   }
 
   async write(bytes: Uint8Array): Promise<void> {
-    const error = this.over
-      ? true
-      : await Promise.race([
-          new Promise<Error | null | undefined>((resolve) => this.child.stdin.write(bytes, resolve)),
-          this.closed.then(() => true),
-        ]);
-    if (error)
-      throw (
-        (await this.closed).fault ??
-        sshFault("ssh.dropped", `the program on ${this.place} takes nothing more`)
-      );
+    if (this.over) throw await this.why();
+    this.held += bytes.length;
+    const sent = await Promise.race([
+      new Promise<boolean>((resolve) => this.child.stdin.write(bytes, (error) => resolve(!error))),
+      this.closed.then(() => false),
+    ]);
+    this.held -= bytes.length;
+    if (!sent) throw await this.why();
   }
 
   end(): void {
@@ -81,6 +80,11 @@ export class OpensshChannel implements SshChannel {
     this.child.kill("SIGTERM");
     // Nobody reads any more.
     this.child.stdout.resume();
+  }
+
+  private async why(): Promise<CodedFault> {
+    const { fault } = await this.closed;
+    return fault ?? sshFault("ssh.dropped", `the program on ${this.place} takes nothing more`);
   }
 
   private refusal(): CodedFault | undefined {

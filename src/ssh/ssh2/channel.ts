@@ -53,14 +53,17 @@ export class Ssh2Channel implements SshChannel {
     channel.on("exit", (code: number | null, signal?: string) => {
       exit = code === null ? { signal } : { code };
     });
-    channel.on("close", () => this.finish(exit ?? { fault: this.lost() }));
+    channel.on("close", () => this.finish(exit ?? (this.over ? broken : { fault: this.lost() })));
+    /** What it means that the connection is gone. */
+    let broken: End = {};
     line.gone.then((fault) => {
       if (this.over) return;
+      this.over = true;
+      broken = fault ? { fault } : {};
       // What has come already is the reader's, and "close" follows behind it. It never comes where the socket is a channel of a connection
       // that is gone as well.
-      this.over = true;
       channel.resume();
-      setTimeout(() => this.finish(exit ?? (fault ? { fault } : {})), lag);
+      setTimeout(() => this.finish(exit ?? broken), lag);
     });
   }
 
@@ -77,8 +80,8 @@ export class Ssh2Channel implements SshChannel {
     this.held += bytes.length;
     // When the connection goes, ssh2 does not come back to a write that waits for the window.
     const sent = await Promise.race([
-      new Promise<Error | null | undefined | true>((resolve) => {
-        this.channel.write(bytes, (error) => resolve(error ?? true));
+      new Promise<boolean>((resolve) => {
+        this.channel.write(bytes, (error) => resolve(!error));
       }),
       this.closed,
       this.line.gone,
