@@ -15,11 +15,11 @@ const F_UNLCK = 2;
 const flockBytes = 32;
 const pidAt = 24;
 /** glibc, then musl under the names its linker gives it. */
-const names = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1", "libc.so"];
+export const libcNames = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1", "libc.so"];
 
 function load() {
   let reason: unknown;
-  for (const name of names) {
+  for (const name of libcNames) {
     try {
       return dlopen(name, {
         pipe2: { args: ["ptr", "i32"], returns: "i32" },
@@ -34,7 +34,7 @@ function load() {
       reason = error;
     }
   }
-  throw new Fault("unavailable", `no C library found (tried ${names.join(", ")})`, { cause: reason });
+  throw new Fault("unavailable", `no C library found (tried ${libcNames.join(", ")})`, { cause: reason });
 }
 
 let loaded: ReturnType<typeof load> | undefined;

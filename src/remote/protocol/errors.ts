@@ -46,6 +46,10 @@ const kinds: Record<string, FaultKind> = {
   "file.conflict": "exists",
   "file.too_large": "invalid",
   "file.not_utf8": "invalid",
+  "file.kind": "invalid",
+  "file.name": "invalid",
+  "file.not_empty": "invalid",
+  "file.full": "full",
 };
 const families: Record<string, FaultKind> = {
   ssh: "unavailable",
