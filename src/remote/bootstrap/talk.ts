@@ -1,0 +1,35 @@
+/** What is said on a channel: by whatever stands in the way, by the script or the trust anchor, and by ollie-remote. */
+import type { SshChannel } from "../../ssh/transport.ts";
+import type { Markers } from "./markers.ts";
+import { brokenOff, notStarted, tooMuchNoise, withoutMarker } from "./outcome.ts";
+import type { BootOptions } from "./seam.ts";
+
+export function serveOptions({ root, policy }: BootOptions): string[] {
+  return [...(root ? ["--root", root] : []), ...(policy ? ["--policy", policy] : [])];
+}
+
+/** @throws CodedFault of what it means where no marker comes any more */
+export async function said(markers: Markers, channel: SshChannel): Promise<string[]> {
+  const next = markers.next();
+  // It may fail while something else is waited for.
+  next.catch(() => {});
+  let words: string[] | undefined;
+  try {
+    words = await next;
+  } catch (error) {
+    if (error instanceof RangeError) throw tooMuchNoise(markers.noise);
+    throw error;
+  }
+  if (words) return words;
+  throw markers.spoke ? await brokenOff(channel) : await withoutMarker(channel, markers.noise);
+}
+
+/** The protocol; an error where the program ends before it has said a word. */
+export async function* spoken(markers: Markers, channel: SshChannel): AsyncGenerator<Uint8Array> {
+  let silent = true;
+  for await (const bytes of markers.rest()) {
+    silent = false;
+    yield bytes;
+  }
+  if (silent) throw await notStarted(channel);
+}
