@@ -22,13 +22,14 @@ export interface Hands {
   ready(signal: AbortSignal, listener: Pick<CallListener, "lost" | "back">): Promise<void>;
   /**
    * As `callTool`.
-   * @param opId names the call for ever: asked for again, it is not run again
+   * @param opId names the call for ever: asked for again, it is not run again. `again`: a server that has ended since may have asked for it,
+   *   and so it is only looked for
    * @throws CodedFault where nobody knows how the call has gone; never as the result of a tool
    */
   call(
     prepared: Prepared,
     ctx: CallContext,
-    call: { callId: string; opId: string },
+    call: { callId: string; opId: string; again?: boolean },
     signal: AbortSignal,
     listener: CallListener,
   ): Promise<CallOutcome>;
