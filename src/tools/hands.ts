@@ -10,9 +10,19 @@ export interface CallListener {
   back(): void;
 }
 
+/** What sudo wants on a machine before it runs something as root. */
+export interface SudoDoor {
+  /** `refused`: why it will not do it, whatever it is given. */
+  probe(signal: AbortSignal): Promise<{ program: string; password: boolean } | { refused: string }>;
+  /** Whether a password is right, without running anything. */
+  check(password: Uint8Array, signal: AbortSignal): Promise<"right" | "wrong" | { refused: string }>;
+}
+
 export interface Hands {
   /** The other machine, for people; undefined: this one. */
   readonly host?: string;
+  /** sudo there, for the operation of that id; absent: what is asked is this machine's. */
+  sudo?(opId: string): SudoDoor;
   /** The tools of that machine, its variants weighed there; of another one empty until it has been reached once. */
   readonly registry: ToolRegistry;
   /**
