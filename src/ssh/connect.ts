@@ -1,12 +1,12 @@
 /** The one way to another host: ssh2 in this process, or the ssh program for what ssh2 cannot do. */
 import { findProgram } from "./config/program.ts";
-import { resolve, type Settings } from "./config/settings.ts";
+import { resolveRoute, type Settings } from "./config/settings.ts";
 import { Beyond, sshFault } from "./fault.ts";
 import type { Askpass, Connect, SshConnection, SshTarget } from "./transport.ts";
 
 export const connect: Connect = async (target, askpass, signal) => {
   signal.throwIfAborted();
-  const settings = await resolve(target, signal);
+  const settings = await resolveRoute(target, signal);
   const program = target.via === "ssh2" ? undefined : findProgram(target.sshProgram);
   if (target.via === "openssh" || (program !== undefined && settings.programOnly !== undefined))
     return byProgram(target, settings, askpass, program, signal);

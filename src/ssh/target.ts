@@ -22,7 +22,8 @@ function refuse(name: string, why: string): never {
   );
 }
 
-/** `[user@]host[:port]`; the last @ ends the user. An IPv6 address needs brackets only where a port follows. @throws Fault `ssh.config` */
+/** `[user@]host[:port]`; the last @ ends the user. An IPv6 address needs brackets only where a port follows; names may
+ * have them too, as ssh writes them. @throws Fault `ssh.config` */
 export function parseTarget(name: string): Destination {
   const at = name.lastIndexOf("@");
   const user = at < 0 ? undefined : name.slice(0, at);
@@ -36,10 +37,8 @@ export function parseTarget(name: string): Destination {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::(\d*))?$/.exec(place) ?? [];
   const host = bracketed ?? plain ?? place;
   // More than one colon without brackets: an address, of which no part can be a port.
-  if (bracketed !== undefined || plain === undefined) {
-    if (!isIPv6(host)) refuse(name, "that is no IPv6 address");
-  }
-  if (host === "" || host.startsWith("-") || forbidden.test(host) || /[\\/@]/.test(host))
+  if (host.includes(":") && !isIPv6(host)) refuse(name, "that is no IPv6 address");
+  if (host === "" || host.startsWith("-") || forbidden.test(host) || /[\\/@[\]]/.test(host))
     refuse(name, host.startsWith("-") ? "it would be read as an option" : "that is no name of a host");
   if (digits === undefined) return { user, host };
   const port = Number(digits);

@@ -98,8 +98,10 @@ export class Site {
   /** A configuration file with these lines; an alias `h` leads to the host. */
   config(host: { port: number }, ...lines: string[]): string {
     const path = join(this.folder, `config${this.count++}`);
-    const own = lines.some((line) => /^\s*IdentityFile/.test(line)) ? [] : [`IdentityFile ${this.key}`];
-    const agent = lines.some((line) => /^\s*IdentityAgent/.test(line)) ? [] : ["IdentityAgent none"];
+    const next = lines.findIndex((line) => line.startsWith("Host "));
+    const mine = next < 0 ? lines : lines.slice(0, next);
+    const own = mine.some((line) => /^\s*IdentityFile/.test(line)) ? [] : [`IdentityFile ${this.key}`];
+    const agent = mine.some((line) => /^\s*IdentityAgent/.test(line)) ? [] : ["IdentityAgent none"];
     const head = ["Host h", "HostName 127.0.0.1", `Port ${host.port}`, `User ${this.user}`, ...own, ...agent];
     const all = ["Host *", "HashKnownHosts no"];
     writeFileSync(path, `${[...head, ...lines, ...all].join("\n")}\n`);

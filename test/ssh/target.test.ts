@@ -11,6 +11,7 @@ describe("targets", () => {
     ["fd00::2", { host: "fd00::2" }],
     ["[fd00::2]", { host: "fd00::2" }],
     ["root@[fd00::2]:22", { user: "root", host: "fd00::2", port: 22 }],
+    ["[host]:22", { host: "host", port: 22 }],
     ["fe80::1%eth0", { host: "fe80::1%eth0" }],
     ["10.0.0.1:65535", { host: "10.0.0.1", port: 65535 }],
     ["bücher.example", { host: "bücher.example" }],
@@ -41,8 +42,8 @@ describe("targets", () => {
     ["host:65536", "ports"],
     ["host:", "ports"],
     ["host:ssh", "IPv6"],
-    ["[host]:22", "IPv6"],
     ["[::1", "IPv6"],
+    ["[host", "name of a host"],
     ["1:2:3", "IPv6"],
   ])("%j is refused", (name, why) => {
     expect(() => parseTarget(name)).toThrow(why);

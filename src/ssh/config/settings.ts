@@ -51,6 +51,26 @@ const identities = ["id_ed25519", "id_ecdsa", "id_rsa"];
 /** 15 s × 4 as the design has it: NAT forgets idle connections after less than a minute at times, and a short stall is no drop. */
 const alive = { interval: 15_000, count: 4 };
 
+/** Of a chain of hosts to go through. */
+const mostHops = 8;
+
+/** With the hosts to go through looked at. @throws Fault `ssh.config` */
+export async function resolveRoute(target: SshTarget, signal: AbortSignal): Promise<Settings> {
+  const settings = await resolve(target, signal);
+  let { jumps } = settings;
+  // Only the nearest host's own words on how to get to it count.
+  for (let hops = jumps.length; jumps.length > 0; hops += jumps.length) {
+    if (hops > mostHops)
+      throw sshFault(
+        "ssh.config",
+        `ProxyJump leads through more than ${mostHops} hosts: does it lead in a circle?`,
+      );
+    for (const jump of jumps) parseTarget(jump);
+    jumps = (await resolve({ ...target, name: jumps[0]! }, signal)).jumps;
+  }
+  return settings;
+}
+
 /** @throws Fault `ssh.config` */
 export async function resolve(target: SshTarget, signal: AbortSignal): Promise<Settings> {
   const destination = parseTarget(target.name);

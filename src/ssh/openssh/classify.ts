@@ -31,6 +31,11 @@ export function classify(text: string, settings: Settings, declined: boolean): C
     });
   if (/Could not resolve hostname/.test(text))
     return sshFault("ssh.unreachable", `there is no address for ${host}: ${said}`, retry);
+  if (/stdio forwarding failed|open failed/.test(text))
+    return sshFault("ssh.unreachable", `the host in between has no way to ${place}: ${said}`, {
+      retry: true,
+      hint: "is it up, and does the host in between allow forwarding (AllowTcpForwarding)?",
+    });
   if (/Connection refused/.test(text))
     return sshFault("ssh.refused", `nothing accepts connections at ${place}`, {
       retry: true,
@@ -38,7 +43,7 @@ export function classify(text: string, settings: Settings, declined: boolean): C
     });
   if (/timed out|Timeout, server/i.test(text))
     return sshFault("ssh.timeout", `${place} does not answer: ${said}`, retry);
-  if (/No route to host|Network is unreachable|stdio forwarding failed|open failed/.test(text))
+  if (/No route to host|Network is unreachable/.test(text))
     return sshFault("ssh.unreachable", `no way to ${place}: ${said}`, retry);
   if (
     /Unable to negotiate|Bad configuration option|terminating, \d+ bad|Bad owner or permissions|No such file/.test(

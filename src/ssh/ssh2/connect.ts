@@ -7,7 +7,6 @@ import { Beyond, connectFault, overloaded, sshFault } from "../fault.ts";
 import type { Unlocking } from "../keys/identity.ts";
 import { HostKeys, policyOf } from "../known/check.ts";
 import { fingerprint } from "../known/file.ts";
-import { parseTarget } from "../target.ts";
 import type { Askpass, SshTarget } from "../transport.ts";
 import { Ssh2Connection } from "./connection.ts";
 import { type Carrier, dial, runProxy } from "./dial.ts";
@@ -34,8 +33,6 @@ const ciphers: ssh2.CipherAlgorithm[] = [
   "aes192-ctr",
   "aes256-ctr",
 ];
-/** Of a chain of hosts to go through. */
-const mostHops = 8;
 /** After this long something is said of what is waited for. Milliseconds. */
 const noticed = 1000;
 /** For a touch or a click; sshd itself gives two minutes to log in. Milliseconds. */
@@ -48,8 +45,6 @@ export interface Attempt {
   /** There is an ssh program that can take over: nothing slow is tried. */
   program: boolean;
   signal: AbortSignal;
-  /** Hosts already gone through. */
-  depth?: number;
 }
 
 /** @throws Fault of the family `ssh`; Beyond where the ssh program may do better */
@@ -85,15 +80,10 @@ function placeOf({ host, port }: Settings): string {
 }
 
 async function carry(attempt: Attempt, deadline: Deadline): Promise<Carrier> {
-  const { settings, signal, depth = 0 } = attempt;
+  const { settings, signal } = attempt;
   if (settings.jumps.length > 0) {
-    if (depth >= mostHops)
-      throw sshFault(
-        "ssh.config",
-        `ProxyJump leads through more than ${mostHops} hosts: does it lead in a circle?`,
-      );
     // Its time is its own; ours goes on afterwards.
-    const hop = await deadline.during(connectHop(attempt, depth));
+    const hop = await deadline.during(connectHop(attempt));
     try {
       const stream = await hop.forward(settings.host, settings.port);
       hop.closed.then(() => stream.destroy());
@@ -108,10 +98,9 @@ async function carry(attempt: Attempt, deadline: Deadline): Promise<Carrier> {
 }
 
 /** The last of the hosts to go through: the others lead to it. */
-async function connectHop(attempt: Attempt, depth: number): Promise<Ssh2Connection> {
+async function connectHop(attempt: Attempt): Promise<Ssh2Connection> {
   const { target, settings, signal } = attempt;
   const name = settings.jumps.at(-1)!;
-  parseTarget(name);
   const hopTarget = { ...target, name };
   const own = await resolve(hopTarget, signal);
   const before = settings.jumps.slice(0, -1);
@@ -119,7 +108,6 @@ async function connectHop(attempt: Attempt, depth: number): Promise<Ssh2Connecti
     ...attempt,
     target: hopTarget,
     settings: before.length > 0 ? { ...own, jumps: before, proxyCommand: undefined } : own,
-    depth: depth + 1,
   });
 }
 
