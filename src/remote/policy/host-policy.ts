@@ -51,6 +51,8 @@ export interface HostPolicy {
   checkPath(rel: string, access: "read" | "write"): void;
   /** As `checkPath`, for lists from which something is left out. */
   allowsPath(rel: string, access: "read" | "write"): boolean;
+  /** Whether something below a folder that may not be read itself could be read. */
+  mayHold(rel: string): boolean;
   /** @throws CodedFault `policy.elevated` */
   checkElevated(): void;
 }

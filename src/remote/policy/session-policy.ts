@@ -146,6 +146,10 @@ class SessionPolicy implements HostPolicy {
     return !this.#denied.matches(rel) && this.#layers[access].every((globs) => globs.matches(rel));
   }
 
+  mayHold(rel: string): boolean {
+    return !this.#denied.matches(rel);
+  }
+
   checkElevated(): void {
     if (!this.policy.allow_elevated)
       throw coded(
