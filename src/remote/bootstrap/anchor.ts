@@ -69,7 +69,6 @@ class Anchor {
     return this.#run("install", { ...offer, program }, words, async (channel, markers) => {
       const upload = new Upload(channel, proof.length + length, this.#patience, this.options.onProgress);
       const answer = said(markers, channel);
-      answer.catch(() => {});
       let wanted = await upload.send(proof, answer);
       for (let index = 0; wanted && index < sizes.length; index++)
         wanted = await upload.send(await frame(index), answer);

@@ -50,7 +50,7 @@ export const boot: Boot = async (connection, options) => {
 class Tries {
   readonly mind = new Set<string>();
   readonly #places = new Map<string, string>();
-  readonly #once = new Set<string>();
+  readonly #seen = new Set<string>();
 
   constructor(private readonly offered: readonly Offer[]) {}
 
@@ -59,7 +59,7 @@ class Tries {
   }
 
   /** @throws CodedFault where another attempt would end in the same way */
-  after({ words: [kind, ...rest], place }: Failed): void {
+  after({ words: [kind, ...rest], place }: Failed) {
     if (kind === "arch")
       throw otherMachine(
         rest,
@@ -74,19 +74,17 @@ class Tries {
       }
       throw nowhere(this.#places);
     }
-    if (kind === "place") this.#avoid(rest[0]!, rest[1]!);
-    else if (kind === "selftest") this.#afterSelftest(rest[0]!, rest.slice(1).join(" "), place);
-    else if (kind === "hash") {
-      this.mind.add("fresh");
-      this.#onlyOnce("hash", coded("boot.hash", "what arrived on the host is not what was sent"));
-    } else
-      this.#onlyOnce(
-        "short",
-        coded("boot.short", `the host did not take all of it: ${rest.join(" ")}`, { retry: true }),
-      );
+    if (kind === "place") return this.#avoid(rest[0]!, rest[1]!);
+    if (kind === "selftest") return this.#afterSelftest(rest[0]!, rest.slice(1).join(" "), place);
+    // What an earlier attempt has left there may be at fault.
+    this.mind.add("fresh");
+    if (kind === "hash")
+      return this.#once("hash", coded("boot.hash", "what arrived on the host is not what was sent"));
+    const short = `the host did not take all of it: ${rest.join(" ")}`;
+    return this.#once("short", coded("boot.short", short, { retry: true }));
   }
 
-  #afterSelftest(status: string, said: string, place: string | undefined): void {
+  #afterSelftest(status: string, said: string, place: string | undefined) {
     if (status === "126" && /ermission denied/.test(said) && place !== undefined) {
       this.#avoid(place, "noexec");
       return;
@@ -95,17 +93,17 @@ class Tries {
     // A loader that is there, and too old: with the pack it works.
     if (fault.code !== "boot.no_loader" || !this.offered.some(({ pack }) => pack)) throw fault;
     this.mind.add("pack");
-    this.#onlyOnce("pack", fault);
+    this.#once("pack", fault);
   }
 
-  #avoid(place: string, reason: string): void {
+  #avoid(place: string, reason: string) {
     this.mind.add(place);
     this.#places.set(place, reason);
   }
 
-  #onlyOnce(what: string, fault: CodedFault): void {
-    if (this.#once.has(what)) throw fault;
-    this.#once.add(what);
+  #once(what: string, fault: CodedFault) {
+    if (this.#seen.has(what)) throw fault;
+    this.#seen.add(what);
   }
 }
 

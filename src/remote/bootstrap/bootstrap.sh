@@ -192,16 +192,15 @@ resumed() {
   part=
   codec=none
   kept=0
-  if minds fresh; then return 0; fi
   for left in "$bin/.part-$hash-"*; do
-    if [ -f "$left" ] && [ -z "$part" ]; then
-      owner=${left##*.}
-      kill -0 "$owner" 2> /dev/null && continue
+    kill -0 "${left##*.}" 2> /dev/null && continue
+    if minds fresh; then
+      rm -f "$left"
+    elif [ -z "$part" ] && [ -f "$left" ]; then
       codec=${left##*-}
       codec=${codec%.*}
       part=$bin/.part-$hash-$codec.$$
-      mv "$left" "$part" 2> /dev/null || { part=; continue; }
-      kept=$(wc -c < "$part")
+      mv "$left" "$part" 2> /dev/null && kept=$(wc -c < "$part") || part=
     fi
   done
   [ -n "$part" ] || codec=none
@@ -398,14 +397,13 @@ say wait
 chmod 700 "$up"
 if [ -n "$lib" ]; then said=$("$lib/${files%%,*}" --library-path "$lib" "$up" --ok 2>&1 < /dev/null); else said=$("$up" --ok 2>&1 < /dev/null); fi
 ran=$?
-case $said in
-  "$expected"*) ;;
-  *) ran=${ran#0}x ;;
+case $ran:$said in
+  "0:$expected"*) ;;
+  *)
+    set -f
+    fail selftest $ran $said
+    ;;
 esac
-if [ "$ran" = 0 ]; then :; else
-  set -f
-  fail selftest "${ran%x}" $said
-fi
 mv -f "$up" "$file" || fail short rename
 [ -z "$part" ] || rm -f "$part"
 stamp

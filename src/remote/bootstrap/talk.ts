@@ -8,14 +8,18 @@ export function serveOptions({ root, policy }: BootOptions): string[] {
   return [...(root ? ["--root", root] : []), ...(policy ? ["--policy", policy] : [])];
 }
 
-/** @throws CodedFault of what it means where no marker comes any more */
-export async function said(markers: Markers, channel: SshChannel): Promise<string[]> {
-  const next = markers.next();
+/** The words of the next marker. Rejects with a CodedFault of what it means where none comes any more. */
+export function said(markers: Markers, channel: SshChannel): Promise<string[]> {
+  const words = nextWords(markers, channel);
   // It may fail while something else is waited for.
-  next.catch(() => {});
+  words.catch(() => {});
+  return words;
+}
+
+async function nextWords(markers: Markers, channel: SshChannel): Promise<string[]> {
   let words: string[] | undefined;
   try {
-    words = await next;
+    words = await markers.next();
   } catch (error) {
     if (error instanceof RangeError) throw tooMuchNoise(markers.noise);
     throw error;

@@ -121,7 +121,7 @@ export function programs(
   mkdirSync(into, { recursive: true });
   for (const name of names) {
     const says = answer || `ollie-remote 0.0.${version} ${name}`;
-    const script = `#!/bin/sh\ncase $1 in --ok) echo "${says}" ;; serve) shift; echo "hello ${version} $*"; exec cat ;; esac\nexit 0\n`;
+    const script = `#!/bin/sh\ncase $1 in --ok) echo "${says}" ;; serve) shift; echo "hello ${version} $*"; cat ;; esac\nexit 0\n`;
     const file = join(into, `ollie-remote-${name}`);
     writeFileSync(file, Buffer.concat([Buffer.from(script), filling(mib * 1024 * 1024 - 1000)]));
     chmodSync(file, 0o755);
