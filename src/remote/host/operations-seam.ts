@@ -1,0 +1,58 @@
+/** What the daemon of a session needs of the engine that runs its operations (operations.ts). */
+import type { z } from "zod";
+import type { HostPolicy } from "../policy/host-policy.ts";
+import type {
+  OpOutput,
+  OpReport,
+  OpStart,
+  opAck,
+  opCancel,
+  opFollow,
+  opRange,
+  opWait,
+  SessionSettings,
+} from "../protocol/messages.ts";
+
+export interface OperationsGround {
+  /** `ROOT/sessions/ID`; the journal is `journal.ndjson` in it, an operation's own things lie in `ops/OPID/`. */
+  folder: string;
+  sessionId: string;
+  /** BASE: programs, tools and blobs lie below it. */
+  base: string;
+  root: string;
+  /** The working folder, links resolved. */
+  cwd: string;
+  policy: HostPolicy;
+  /** What grants are sealed with. */
+  key: Uint8Array;
+  settings(): SessionSettings;
+  /** What no sandbox opens: the daemon's socket. */
+  sockets: readonly string[];
+  /** Tells whoever is attached; dropped where nobody is. */
+  notify(method: "output", params: OpOutput): void;
+  notify(method: "exit", params: OpReport): void;
+  log(sentence: string): void;
+}
+
+export interface Operations {
+  /** All that the journal knows, oldest first. */
+  list(): OpReport[];
+  /** @throws CodedFault `op.unknown` */
+  get(opId: string): OpReport;
+  /** Resolves when it is accepted, on disk, or known already. @throws `op.mismatch`, `policy.*`, `op.invalid`, `op.no_space` */
+  start(request: OpStart): Promise<OpReport>;
+  wait(request: z.infer<typeof opWait>, signal: AbortSignal): Promise<OpReport>;
+  cancel(request: z.infer<typeof opCancel>): Promise<OpReport>;
+  /** A range of what a stream has held; `from` is where the data begins, `data` as in `opOutput`. */
+  output(request: z.infer<typeof opRange>): Promise<{ from: number; data: string; end: boolean }>;
+  follow(request: z.infer<typeof opFollow>): void;
+  ack(request: z.infer<typeof opAck>): void;
+  secret(opId: string, secret: Uint8Array): void;
+  /** Nobody is attached any more: nothing is sent until somebody follows again. */
+  detach(): void;
+  /** What runs, detached operations among it. */
+  readonly running: number;
+  /** Ends all that runs and takes nothing more. */
+  seal(): Promise<void>;
+  close(): Promise<void>;
+}
