@@ -139,6 +139,10 @@ describe.skipIf(missing).each(["ssh2", "openssh"] as const)("%s", (via) => {
       expect(people.asked).toEqual(["Code: "]);
       expect(people.told).toEqual(["Two factors\nLook at your device"]);
     }
+    // Nobody answers: no empty code is sent in the place of one.
+    const silent = await refusal(connect(site.target(site.config(end), { via }), new People(), never));
+    expect(silent.code).toBe("ssh.auth");
+    expect(silent.message).toContain("nobody answered");
     // Nobody to ask, and nothing hangs.
     const refused = await refusal(
       connect(site.target(site.config(end), { via, batch: true }), people, never),

@@ -1,9 +1,10 @@
 /** What both ways to another host owe, one table for the two. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { connect } from "../../src/ssh/connect.ts";
 import type { SshChannel, SshConnection } from "../../src/ssh/transport.ts";
+import { lacks } from "../needs.ts";
 import { until } from "../until.ts";
 import { type Host, lacksSshd, never, Site } from "./server.ts";
 
@@ -13,6 +14,10 @@ async function all(channel: SshChannel): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
   for await (const piece of channel.stdout) pieces.push(piece);
   return Buffer.concat(pieces);
+}
+
+function loopback6(): boolean {
+  return existsSync("/proc/net/if_inet6") && / lo$/m.test(readFileSync("/proc/net/if_inet6", "utf8"));
 }
 
 /** That process and those of its children that hold the socket too, not the program. */
@@ -41,7 +46,19 @@ describe.skipIf(missing).each(["ssh2", "openssh"] as const)("%s", (via) => {
   beforeAll(async () => {
     site = new Site();
     host = await site.host();
-    config = site.config(host, "SendEnv LC_*", "RemoteCommand echo wrong", "RequestTTY force");
+    config = site.config(
+      host,
+      "SendEnv LC_*",
+      "RemoteCommand echo wrong",
+      "RequestTTY force",
+      "ForwardAgent yes",
+      "ForwardX11 yes",
+      "ControlMaster auto",
+      `ControlPath ${site.folder}/users-own`,
+      "PermitLocalCommand yes",
+      "LocalCommand echo wrong",
+      `LocalForward ${site.folder}/forwarded 127.0.0.1:1`,
+    );
   });
   afterAll(() => {
     for (const connection of open) connection.close();
@@ -178,6 +195,29 @@ describe.skipIf(missing).each(["ssh2", "openssh"] as const)("%s", (via) => {
     } finally {
       process.kill(session, "SIGKILL");
     }
+  });
+
+  test("a host that stands still is found out without a question of ours", async () => {
+    const before = new Set(host.sessions());
+    const quick = site.config(host, "ServerAliveInterval 1", "ServerAliveCountMax 1");
+    const connection = await connect(site.target(quick, { via }), undefined, never);
+    const session = await until("its sshd", () => host.sessions().find((pid) => !before.has(pid)));
+    process.kill(session, "SIGSTOP");
+    try {
+      expect((await connection.closed) as object).toMatchObject({ code: "ssh.dropped" });
+    } finally {
+      process.kill(session, "SIGKILL");
+    }
+  });
+
+  test.skipIf(lacks("IPv6 on the loopback device", loopback6()))("by an IPv6 address", async () => {
+    const sixth = await site.host(["ListenAddress ::1"], { known: false });
+    site.know(`[::1]:${sixth.port}`, `${sixth.keys[0]}.pub`);
+    const anywhere = site.config(host, "Host *", `IdentityFile ${site.key}`, "IdentityAgent none");
+    const name = `root@[::1]:${sixth.port}`;
+    const connection = await connect(site.target(anywhere, { via, name }), undefined, never);
+    expect(await (await connection.exec("exit 6")).closed).toEqual({ code: 6 });
+    connection.close();
   });
 
   test("closing it is no fault", async () => {

@@ -35,6 +35,7 @@ export async function askProgram(
     { env: { ...process.env }, stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: limit, signal },
   );
   const [out, err, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+  signal.throwIfAborted();
   if (code !== 0) {
     throw sshFault(
       "ssh.config",

@@ -206,5 +206,6 @@ function programOnly(options: Options): string | undefined {
   if (named("securitykeyprovider", "internal") && named("securitykeyprovider", "$ssh_sk_provider"))
     return "SecurityKeyProvider";
   if (named("certificatefile", "none")) return "CertificateFile";
+  if (named("knownhostscommand", "none")) return "KnownHostsCommand";
   return undefined;
 }

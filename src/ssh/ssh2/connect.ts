@@ -120,7 +120,7 @@ function shakeHands(
 ): Promise<Ssh2Connection> {
   const place = placeOf(settings);
   const answering = target.batch ? undefined : people;
-  const login = new Login(settings, answering, unlocking(answering, place, deadline, signal));
+  const login = new Login(settings, place, answering, unlocking(answering, place, deadline, signal));
   const client = new ssh2.Client();
   return new Promise((done, fail) => {
     let hostKey = "";
@@ -145,6 +145,14 @@ function shakeHands(
     const hungUp = () => end(found ?? login.fault ?? faultOf(undefined, place, carrier, login));
     client.on("end", hungUp);
     client.on("close", hungUp);
+    login.onDeclined = () => end(login.refused());
+    client.on("change password", () =>
+      end(
+        sshFault("ssh.auth", `${place} wants a new password for ${settings.user}`, {
+          hint: `log in once with: ssh ${settings.destination.host}`,
+        }),
+      ),
+    );
     client.on("banner", (text) => people?.notice(text));
     client.on("ready", () => {
       if (settled) return;

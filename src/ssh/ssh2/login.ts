@@ -19,11 +19,14 @@ export class Login {
   private left: Left = null;
   private declined = false;
   private signed = false;
+  /** Called where a question stays without an answer in the middle of a method: an empty answer would count as a wrong one. */
+  onDeclined: () => void = () => {};
   /** The host is the right one, and has been asked to let the user in. */
   started = false;
 
   constructor(
     private readonly settings: Settings,
+    private readonly place: string,
     private readonly people: Askpass | undefined,
     private readonly unlocking: Unlocking,
   ) {
@@ -46,14 +49,14 @@ export class Login {
 
   /** That the server lets nobody in, and what of all things was tried. */
   refused(): CodedFault {
-    const { user, host, destination } = this.settings;
+    const { user, destination } = this.settings;
     const tried = this.offered.length > 0 ? `tried ${this.offered.join(", ")}` : "there was nothing to try";
     const wants = this.left?.length ? `, the server takes ${this.left.join(", ")}` : "";
     const notes = this.identities.notes.map((note) => `; ${note}`).join("");
     const hint = this.declined
       ? "nobody answered"
       : `see that this gets in: ssh ${destination.user ? `${destination.user}@` : ""}${destination.host} (ssh-add loads a key, ssh-copy-id puts it on the host)`;
-    return sshFault("ssh.auth", `${host} does not let ${user} in: ${tried}${wants}${notes}`, { hint });
+    return sshFault("ssh.auth", `${this.place} does not let ${user} in: ${tried}${wants}${notes}`, { hint });
   }
 
   private async *sequence(): AsyncGenerator<ssh2.AnyAuthMethod, void, Left> {
@@ -108,13 +111,18 @@ export class Login {
   ) => {
     const heading = [name, instructions].map((text) => text.trim()).filter((text) => text !== "");
     if (heading.length > 0) this.people?.notice(heading.join("\n"));
-    const answers = async () => {
-      const given: string[] = [];
-      for (const { prompt, echo } of prompts) given.push((await this.ask(prompt, echo ?? false)) ?? "");
-      return given;
-    };
-    answers().then(finish, () => finish([]));
+    this.answers(prompts).then(finish, () => this.onDeclined());
   };
+
+  private async answers(prompts: ssh2.Prompt[]): Promise<string[]> {
+    const given: string[] = [];
+    for (const { prompt, echo } of prompts) {
+      const answer = await this.ask(prompt, echo ?? false);
+      if (answer === undefined) throw new Error("nobody answered");
+      given.push(answer);
+    }
+    return given;
+  }
 
   private async ask(prompt: string, echo: boolean): Promise<string | undefined> {
     if (this.declined) return;
