@@ -1,5 +1,5 @@
-import { expect, test } from "bun:test";
-import { mkdtempSync } from "node:fs";
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -8,6 +8,7 @@ import { clientPolicy, hardPolicy } from "../../../src/remote/policy/keys.ts";
 import { openPolicy } from "../../../src/remote/policy/session-policy.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "ollie-policy-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const names = fc.subarray(["*", "cargo", "git", "java", "sh"]);
 const variables = fc.subarray(["*", "A", "B", "RUST_LOG"]);

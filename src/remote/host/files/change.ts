@@ -42,7 +42,9 @@ async function makeFolder(
 ): Promise<void> {
   const { folder, name } = openFor(workspace, path, parents);
   await withFd(folder, async () => {
-    if (parents && look(folder, name)?.isDirectory()) return;
+    const there = parents ? look(folder, name) : undefined;
+    if (there?.isDirectory()) return;
+    if (there) throw problem({ code: there.isSymbolicLink() ? "ELOOP" : "ENOTDIR" }, path);
     about(path, () => mkdirSync(at(folder, name), mode ?? 0o777));
     if (mode !== undefined) withFd(openSync(at(folder, name), folderFlags), (fd) => fchmodSync(fd, mode));
     await syncFolder(folder);
