@@ -263,8 +263,8 @@ export const opCancel = z.object({
   grace: z.number().min(0).default(0.5),
 });
 export const opRange = z.object({ opId: id, stream: z.string(), from: z.int().min(0), to: z.int().min(0) });
-/** The answer: at most `pieceBytes` from `from` on, `data` as in `output`. What the host no longer has is passed over: `off` says where it begins. */
-export const opPiece = z.object({ off: z.int(), data: z.string(), next: z.int() });
+/** The answer. What the host no longer has is passed over: `from` says where `data`, which is as in `output`, begins. */
+export const opPiece = z.object({ from: z.int(), data: z.string(), end: z.boolean() });
 /** The answer of `op.list`. */
 export const opReports = z.object({ ops: z.array(opReport) });
 /** From now on output of this operation is sent as it comes, from the offset on. */
