@@ -63,3 +63,26 @@ export class Tail {
     return new TextDecoder().decode(Buffer.concat(this.pieces).subarray(-kept));
   }
 }
+
+/** Waits that something else may end. (A race with a promise that lives as long as a connection would keep something of every round.) */
+export class Waits {
+  private readonly open = new Set<() => void>();
+
+  /** Whether what was started has called back with true. */
+  until(start: (done: (well: boolean) => void) => void): Promise<boolean> {
+    return new Promise((resolve) => {
+      const settle = (well: boolean) => {
+        this.open.delete(fail);
+        resolve(well);
+      };
+      const fail = () => settle(false);
+      this.open.add(fail);
+      start(settle);
+    });
+  }
+
+  /** Those that are open end with false. */
+  end(): void {
+    for (const fail of this.open) fail();
+  }
+}

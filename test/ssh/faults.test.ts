@@ -1,5 +1,6 @@
 /** Ways that lead nowhere: each ends by itself, with a code and a sentence. And ways through other hosts. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createServer, connect as dial, type Server } from "node:net";
 import { join } from "node:path";
@@ -144,7 +145,20 @@ describe.skipIf(missing).each(["ssh2", "openssh"] as const)("%s", (via) => {
     test("two, one behind the other", async () => {
       const [one, two] = [await site.host(), await site.host()];
       const chain = `ProxyJump root@127.0.0.1:${one.port},root@127.0.0.1:${two.port}`;
-      await works(target(host, [chain, "Host 127.0.0.1", `IdentityFile ${site.key}`, "IdentityAgent none"]));
+      const lines = [chain, "Host 127.0.0.1", `IdentityFile ${site.key}`, "IdentityAgent none"];
+      const connection = await connect(target(host, lines), undefined, never);
+      const channel = await connection.exec("sleep 0.5; exec cat");
+      const bytes = randomBytes(6 << 20);
+      const sent = (async () => {
+        for (let at = 0; at < bytes.length; at += 100_000)
+          await channel.write(bytes.subarray(at, at + 100_000));
+        channel.end();
+      })();
+      const back: Uint8Array[] = [];
+      for await (const piece of channel.stdout) back.push(piece);
+      await sent;
+      expect(Buffer.concat(back).equals(bytes)).toBe(true);
+      connection.close();
       await until(
         "both took part",
         () => /Accepted publickey/.test(one.log) && /Accepted publickey/.test(two.log),

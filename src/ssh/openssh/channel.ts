@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import type { CodedFault } from "../../fault.ts";
 import { sshFault } from "../fault.ts";
-import { Flow, Tail } from "../flow.ts";
+import { Flow, Tail, Waits } from "../flow.ts";
 import type { SshChannel } from "../transport.ts";
 
 type End = { code?: number; signal?: string; fault?: CodedFault };
@@ -15,6 +15,7 @@ export class OpensshChannel implements SshChannel {
   readonly closed: Promise<End>;
   private readonly tail = new Tail();
   private readonly child;
+  private readonly waits = new Waits();
   private readonly finish: (end: End) => void;
   private over = false;
   /** Bytes in `write` that ssh has not taken yet. */
@@ -35,6 +36,7 @@ export class OpensshChannel implements SshChannel {
     this.finish = (end) => {
       this.over = true;
       flow.end();
+      this.waits.end();
       resolve(end);
     };
     child.stdout.on("data", (bytes: Buffer) => flow.push(bytes));
@@ -62,10 +64,7 @@ export class OpensshChannel implements SshChannel {
   async write(bytes: Uint8Array): Promise<void> {
     if (this.over) throw await this.why();
     this.held += bytes.length;
-    const sent = await Promise.race([
-      new Promise<boolean>((resolve) => this.child.stdin.write(bytes, (error) => resolve(!error))),
-      this.closed.then(() => false),
-    ]);
+    const sent = await this.waits.until((done) => this.child.stdin.write(bytes, (error) => done(!error)));
     this.held -= bytes.length;
     if (!sent) throw await this.why();
   }

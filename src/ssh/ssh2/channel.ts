@@ -2,7 +2,7 @@
 import type { ClientChannel } from "ssh2";
 import type { CodedFault } from "../../fault.ts";
 import { sshFault } from "../fault.ts";
-import { Flow, Tail } from "../flow.ts";
+import { Flow, Tail, Waits } from "../flow.ts";
 import type { SshChannel } from "../transport.ts";
 
 type End = { code?: number; signal?: string; fault?: CodedFault };
@@ -17,8 +17,8 @@ export interface Line {
   place: string;
   /** Bytes that the socket has not taken yet. */
   pending(): number;
-  /** Resolves when the socket has room again. */
-  drained(): Promise<unknown>;
+  /** Calls back when the socket has room again. */
+  drained(then: () => void): void;
   /** Resolves when the connection is gone. */
   gone: Promise<CodedFault | undefined>;
 }
@@ -28,6 +28,7 @@ export class Ssh2Channel implements SshChannel {
   readonly closed: Promise<End>;
   private readonly tail = new Tail();
   private readonly flow: Flow;
+  private readonly waits = new Waits();
   private readonly finish: (end: End) => void;
   private over = false;
   /** Bytes in `write` that the window of the channel has not let through yet. */
@@ -44,6 +45,7 @@ export class Ssh2Channel implements SshChannel {
     this.finish = (end) => {
       this.over = true;
       this.flow.end();
+      this.waits.end();
       resolve(end);
     };
     channel.on("data", (bytes: Buffer) => this.flow.push(bytes));
@@ -59,6 +61,7 @@ export class Ssh2Channel implements SshChannel {
     line.gone.then((fault) => {
       if (this.over) return;
       this.over = true;
+      this.waits.end();
       broken = fault ? { fault } : {};
       // What has come already is the reader's, and "close" follows behind it. It never comes where the socket is a channel of a connection
       // that is gone as well.
@@ -79,16 +82,10 @@ export class Ssh2Channel implements SshChannel {
     if (this.over) throw await this.why();
     this.held += bytes.length;
     // When the connection goes, ssh2 does not come back to a write that waits for the window.
-    const sent = await Promise.race([
-      new Promise<boolean>((resolve) => {
-        this.channel.write(bytes, (error) => resolve(!error));
-      }),
-      this.closed,
-      this.line.gone,
-    ]);
+    const sent = await this.waits.until((done) => this.channel.write(bytes, (error) => done(!error)));
     this.held -= bytes.length;
-    if (sent !== true) throw await this.why();
-    if (this.line.pending() > mark) await Promise.race([this.line.drained(), this.line.gone]);
+    if (!sent) throw await this.why();
+    if (this.line.pending() > mark) await this.waits.until((done) => this.line.drained(() => done(true)));
   }
 
   end(): void {

@@ -42,6 +42,8 @@ export class Ssh2Connection implements SshConnection {
       client.destroy();
       release();
     };
+    // One of them for each channel that waits.
+    stream.setMaxListeners(0);
     client.on("error", (error: Error & { level?: string }) => {
       if (error.level !== "agent") this.lost(error.message);
     });
@@ -54,7 +56,8 @@ export class Ssh2Connection implements SshConnection {
     return new Ssh2Channel(channel, {
       place: this.place,
       pending: () => this.stream.writableLength,
-      drained: () => new Promise((resolve) => this.stream.once("drain", resolve)),
+      // A stream that has not refused anything does not tell when it is empty.
+      drained: (then) => (this.stream.writableNeedDrain ? this.stream.once("drain", then) : then()),
       gone: this.closed,
     });
   }
