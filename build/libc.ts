@@ -33,13 +33,14 @@ export function packLibc(folder: string, targets: readonly string[]): string[] {
     const pack = libcPack(target);
     if (!pack) continue;
     const name = `ollie-remote-${target}.libc`;
-    writeFileSync(join(folder, name), pack);
+    writeFileSync(join(folder, name), pack.content);
     names.push(name);
   }
   return names;
 }
 
-export function libcPack(target: string): Buffer | undefined {
+/** `from`: which library it is, in the words of its own. */
+export function libcPack(target: string): { content: Buffer; from: string } | undefined {
   const place = places[target];
   if (!place) return undefined;
   const names = [place.loader, ...libraries];
@@ -56,5 +57,9 @@ export function libcPack(target: string): Buffer | undefined {
       sha256: createHash("sha256").update(content).digest("hex"),
     })),
   };
-  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...files.map(({ content }) => content)]);
+  const content = Buffer.concat([
+    Buffer.from(`${JSON.stringify(head)}\n`),
+    ...files.map((file) => file.content),
+  ]);
+  return { content, from: head.from };
 }

@@ -89,7 +89,7 @@ async function packed(folder: string, target: Target, into: string, level: numbe
   const gzip = async (frame: Uint8Array) =>
     Bun.gzipSync(new Uint8Array(frame), { level: Math.min(level, 9) as 9 });
   const libc = libcPack(target);
-  if (libc) writeFileSync(`${name}.libc`, libc);
+  if (libc) writeFileSync(`${name}.libc`, libc.content);
   else if (targets[target] && !target.endsWith("-musl"))
     throw new Error(`no glibc for ${target} is installed here (Debian has it in libc6-arm64-cross)`);
   return {
@@ -98,7 +98,7 @@ async function packed(folder: string, target: Target, into: string, level: numbe
     chunks: pieces(program, chunkBytes).map(sha256),
     zstd: await pack(program, `${name}.zst`, zstd),
     gzip: await pack(program, `${name}.gz`, gzip),
-    ...(libc && { libc: sha256(libc) }),
+    ...(libc && { libc: { sha256: sha256(libc.content), from: libc.from } }),
   };
 }
 

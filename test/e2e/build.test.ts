@@ -1,6 +1,6 @@
 /** What `build.ts` makes: the same everywhere, of its own folder only, and for other machines. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { createHash } from "node:crypto";
+import { createHash, generateKeyPairSync, type KeyObject } from "node:crypto";
 import {
   cpSync,
   existsSync,
@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { offers } from "../../src/remote/bootstrap/programs.ts";
 import { lacks } from "../needs.ts";
 import { build, dist, Home, run, startServer, succeeded, type TestServer } from "./harness.ts";
 
@@ -25,6 +26,11 @@ const folder = mkdtempSync(join(tmpdir(), "ollie-build-"));
 beforeAll(build);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const programs = ["olliesrv", "ollie-9p", "ollie-remote"];
+/** The C library for hosts that lack one; a machine without glibc cannot make it. */
+const packOf = (path: string, target: string) =>
+  [`ollie-remote-${target}.libc`].filter((name) => existsSync(join(path, name)));
+
 const sha256 = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
 
 /** A copy of what the build reads, without git. */
@@ -32,6 +38,7 @@ function checkout(path: string): string {
   mkdirSync(path, { recursive: true });
   for (const name of [
     "build.ts",
+    "build",
     "package.json",
     "package-lock.json",
     "tsconfig.json",
@@ -63,21 +70,16 @@ describe("the build", () => {
     for (const path of [one, two]) succeeded(await buildIn(path));
     const sums = readFileSync(join(one, "dist/SHA256SUMS"), "utf8");
     expect(readFileSync(join(two, "dist/SHA256SUMS"), "utf8")).toBe(sums);
-    expect(sums).toBe(
-      ["olliesrv", "ollie-9p", "o"].map((name) => `${sha256(join(one, "dist", name))}  ${name}\n`).join(""),
-    );
-    for (const name of ["olliesrv", "ollie-9p"]) {
+    const names = [...programs, "o", ...packOf(join(one, "dist"), `linux-${process.arch}`)];
+    expect(sums).toBe(names.map((name) => `${sha256(join(one, "dist", name))}  ${name}\n`).join(""));
+    for (const name of programs) {
       const program = readFileSync(join(one, "dist", name));
       expect(program.includes(folder)).toBe(false);
       expect(program.includes(top)).toBe(false);
+      // Compiled parts of packages would be for one kind of machine only.
+      expect(/\/\$bunfs\/[^\0"']*\.node\b/.test(program.toString("latin1"))).toBe(false);
     }
-    expect(readdirSync(join(one, "dist")).sort()).toEqual([
-      ".inputs",
-      "SHA256SUMS",
-      "o",
-      "ollie-9p",
-      "olliesrv",
-    ]);
+    expect(readdirSync(join(one, "dist")).sort()).toEqual([".inputs", "SHA256SUMS", ...names].sort());
     expect((await run([join(one, "dist/olliesrv"), "--version"], environment)).stdout).toMatch(
       /^olliesrv \S+ \(unknown\)\n$/,
     );
@@ -97,18 +99,13 @@ describe("the build", () => {
   test("a build that fails leaves the last programs and says where the mistake is", async () => {
     const path = join(folder, "one");
     const before = sha256(join(path, "dist/olliesrv"));
+    const names = readdirSync(join(path, "dist")).sort();
     writeFileSync(join(path, "src/olliesrv.ts"), 'import "./nowhere.ts";\n');
     const { status, stderr } = await buildIn(path);
     expect(status).toBe(1);
     expect(stderr).toContain("nowhere.ts");
     expect(sha256(join(path, "dist/olliesrv"))).toBe(before);
-    expect(readdirSync(join(path, "dist")).sort()).toEqual([
-      ".inputs",
-      "SHA256SUMS",
-      "o",
-      "ollie-9p",
-      "olliesrv",
-    ]);
+    expect(readdirSync(join(path, "dist")).sort()).toEqual(names);
   });
 
   test("an unknown target is named, with those there are", async () => {
@@ -120,7 +117,7 @@ describe("the build", () => {
   });
 
   test("the programs need no library that an old glibc has not", () => {
-    for (const name of ["olliesrv", "ollie-9p"]) {
+    for (const name of programs) {
       const versions = new Set(
         readFileSync(join(dist, name))
           .toString("latin1")
@@ -207,9 +204,10 @@ describe("for other machines", () => {
     ["linux-arm64", 183, "/lib/ld-linux-aarch64.so.1"],
     ["linux-x64-musl", 62, "/lib/ld-musl-x86_64.so.1"],
   ])("--all makes the programs for %s", (target, machine, interpreter) => {
-    const sums = ["olliesrv", "ollie-9p", "o"].map((name) => `${sha256(join(out, target, name))}  ${name}\n`);
+    const names = [...programs, "o", ...packOf(join(out, target), target)];
+    const sums = names.map((name) => `${sha256(join(out, target, name))}  ${name}\n`);
     expect(readFileSync(join(out, target, "SHA256SUMS"), "utf8")).toBe(sums.join(""));
-    for (const name of ["olliesrv", "ollie-9p"]) {
+    for (const name of programs) {
       const file = readFileSync(join(out, target, name));
       expect(file.toString("latin1", 0, 4)).toBe("\x7fELF");
       expect([file.readUInt16LE(18), loader(file)]).toEqual([machine, interpreter]);
@@ -243,4 +241,76 @@ describe("for other machines", () => {
       }
     },
   );
+});
+
+/** The public key's name, as it is built into olliesrv. */
+const nameOf = (key: KeyObject) =>
+  Buffer.from(key.export({ format: "jwk" }).x!, "base64url").toString("base64");
+
+describe("for other hosts", () => {
+  const target = `linux-${process.arch}`;
+
+  test("--remote puts the program for another kind of host beside olliesrv, and later builds make it anew", async () => {
+    const path = checkout(join(folder, "remote"));
+    const name = "ollie-remote-linux-x64-musl";
+    const program = join(path, "dist", name);
+    mkdirSync(join(path, "node_modules/.cache"), { recursive: true });
+    cpSync(join(top, "node_modules/.cache/runtimes"), join(path, "node_modules/.cache/runtimes"), {
+      recursive: true,
+    });
+    succeeded(await buildIn(path, "--remote", "linux-x64-musl"));
+    expect(loader(readFileSync(program))).toBe("/lib/ld-musl-x86_64.so.1");
+    expect(readFileSync(join(path, "dist/SHA256SUMS"), "utf8")).toContain(`${sha256(program)}  ${name}\n`);
+    const before = sha256(program);
+    writeFileSync(join(path, "data/sandbox/another.yaml"), "ro: [/opt]\n");
+    succeeded(await buildIn(path));
+    expect(sha256(program)).not.toBe(before);
+  });
+
+  test.skipIf(lacks("openssl", Bun.which("openssl") !== null))(
+    "--release packs them with a manifest, which openssl finds signed; olliesrv sends them by it",
+    async () => {
+      const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+      const key = join(folder, "key.pem");
+      writeFileSync(key, privateKey.export({ type: "pkcs8", format: "pem" }));
+      writeFileSync(`${key}.pub`, publicKey.export({ type: "spki", format: "pem" }));
+      const out = join(folder, "release");
+      const wanted = ["--release", "--key", key, "--level", "1", "--target", target, "--out", out];
+      succeeded(await buildIn(top, ...wanted));
+      const path = join(out, target);
+      const verify =
+        "openssl pkeyutl -verify -pubin -rawin -in manifest.json -sigfile manifest.json.sig -inkey";
+      succeeded(await run([...verify.split(" "), `${key}.pub`], environment, { cwd: path }));
+
+      const name = nameOf(publicKey);
+      expect(readFileSync(join(path, "olliesrv")).includes(name)).toBe(true);
+      const [offer] = await offers({ programs: path }, name);
+      expect(offer).toMatchObject({ name: target, pack: { files: expect.anything() } });
+      const digest = sha256(join(path, "ollie-remote"));
+      expect(offer!.program.described.sha256).toBe(digest);
+      const unpacked = Bun.spawnSync(["gzip", "-dc", `ollie-remote-${target}.gz`], {
+        cwd: path,
+        env: environment,
+      });
+      expect(createHash("sha256").update(unpacked.stdout).digest("hex")).toBe(digest);
+      // What is sent is the same whoever signs it, and whether it is a release.
+      succeeded(await buildIn(top, "--target", target, "--out", join(folder, "plain")));
+      expect(sha256(join(folder, "plain", target, "ollie-remote"))).toBe(digest);
+    },
+  );
+
+  test("a key that is none is named", async () => {
+    const key = join(folder, "no-key.pem");
+    writeFileSync(key, "nonsense");
+    const { status, stderr } = await buildIn(
+      top,
+      "--release",
+      "--key",
+      key,
+      "--out",
+      join(folder, "nothing"),
+    );
+    expect([status, stderr]).toEqual([1, expect.stringContaining("no-key.pem holds no private key in PEM")]);
+    expect(existsSync(join(folder, "nothing"))).toBe(false);
+  });
 });

@@ -100,7 +100,7 @@ async function offer(
     name: target,
     ...machines[target]!,
     program: new Program(files, entry ?? (await described(raw!))),
-    pack: mayPack ? readLibcPack(libc, entry?.libc) : undefined,
+    pack: mayPack ? readLibcPack(libc, entry?.libc?.sha256) : undefined,
     // One that was dropped in may be of another version.
     answers: entry ? `ollie-remote ${listed!.manifest.version} ${target}` : "ollie-remote ",
     signed: entry && listed!.signed,

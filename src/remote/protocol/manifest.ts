@@ -22,8 +22,8 @@ const described = z.object({
   chunks: z.array(sha256),
   zstd: packed.optional(),
   gzip: packed.optional(),
-  /** Hash of the pack with the C library. */
-  libc: sha256.optional(),
+  /** The pack with the C library: hash of the file, and which library it is, in its own words. */
+  libc: z.object({ sha256, from: z.string() }).optional(),
 });
 const manifest = z.object({ version: z.string(), programs: z.record(z.string(), described) });
 
