@@ -38,7 +38,7 @@ Host a? !ab
   Port 4000
 Host "quoted name" other
   ProxyCommand nc -X %h %p %r %%
-Match host *.example.org user ${account()}
+Match host *.example.org user ${account().name}
   HostKeyAlias pinned
 Match originalhost prod-* exec "test %n = prod-2"
   ConnectTimeout 3

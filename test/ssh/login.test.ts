@@ -1,7 +1,7 @@
 /** Ways in: agents, keys with a passphrase, passwords and codes. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { spawn } from "node:child_process";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { createServer, connect as dial } from "node:net";
 import { join } from "node:path";
 import { connect } from "../../src/ssh/connect.ts";
@@ -116,6 +116,29 @@ describe.skipIf(missing).each(["ssh2", "openssh"] as const)("%s", (via) => {
     const people = new People(["wrong", "geheim ü"]);
     expect(await welcome(site.target(site.config(end), { via }), people)).toBe(in_);
     expect(people.asked).toEqual(Array(2).fill("root@127.0.0.1's password: "));
+  });
+
+  test("a password, then a code, again when it was wrong", async () => {
+    const ask = { name: "", instruction: "", prompts: [{ prompt: "Code: ", echo: false }], answers: ["42"] };
+    const end = await otherEnd(host.keys[0]!, [
+      { method: "password", password: "first" },
+      { method: "keyboard-interactive", ask },
+    ]);
+    closing.push(end.close);
+    site.know(`[127.0.0.1]:${end.port}`, `${host.keys[0]}.pub`);
+    const people = new People(["first", "41", "42"]);
+    expect(await welcome(site.target(site.config(end), { via }), people)).toBe(in_);
+    expect(people.asked[0]).toBe("root@127.0.0.1's password: ");
+    expect(people.asked).toHaveLength(3);
+  });
+
+  test("a password where the server offers questions too and has none", async () => {
+    const end = await otherEnd(host.keys[0]!, [
+      { method: "password", password: "geheim", also: ["keyboard-interactive"] },
+    ]);
+    closing.push(end.close);
+    site.know(`[127.0.0.1]:${end.port}`, `${host.keys[0]}.pub`);
+    expect(await welcome(site.target(site.config(end), { via }), new People(["geheim"]))).toBe(in_);
   });
 
   test("a key, then a code: asked once, word for word", async () => {
@@ -247,5 +270,38 @@ describe.skipIf(missing)("by itself", () => {
     writeFileSync(join(site.folder, "no-provider"), "");
     const config = site.config(host, `PKCS11Provider ${join(site.folder, "no-provider")}`);
     expect(await welcome(site.target(config))).toBe("openssh: welcome\n");
+  });
+
+  test("where there is no ssh program, ssh2 reads the configuration by itself, and says what it cannot do", async () => {
+    using site = new Site();
+    const bare = join(site.folder, "bare");
+    mkdirSync(bare);
+    const run = async (target: SshTarget) => {
+      const code = `
+        const { connect } = await import(${JSON.stringify(join(import.meta.dir, "../../src/ssh/connect.ts"))});
+        const connection = await connect(JSON.parse(process.argv.at(-1)), undefined, new AbortController().signal);
+        console.log(connection.via, await (await connection.exec("exit 9")).closed);
+        connection.close();
+      `;
+      const child = Bun.spawn([process.execPath, "-e", code, JSON.stringify(target)], {
+        env: { PATH: bare },
+        stderr: "pipe",
+      });
+      return (await child.stdout.text()) + (await child.stderr.text());
+    };
+    const [jump, host] = [await site.host(), await site.host()];
+    const config = site.config(
+      host,
+      "ProxyJump j",
+      "Host j",
+      "HostName 127.0.0.1",
+      `Port ${jump.port}`,
+      "User root",
+      `IdentityFile ${site.key}`,
+    );
+    expect(await run(site.target(config))).toBe("ssh2 {\n  code: 9,\n}\n");
+    const picky = await site.host(["Ciphers chacha20-poly1305@openssh.com"]);
+    expect(await run(site.target(site.config(picky)))).toContain("install the ssh program");
+    expect(await run(site.target(config, { via: "openssh" }))).toContain("there is no ssh program");
   });
 });

@@ -8,6 +8,8 @@ export interface Step {
   /** Only for keyboard-interactive. */
   ask?: { name: string; instruction: string; prompts: ssh2.Prompt[]; answers: string[] };
   password?: string;
+  /** Offered beside it, and refused without a question. */
+  also?: ssh2.AuthenticationType[];
 }
 
 /** Lets in who passes all the steps; programs that are run say `welcome`. */
@@ -21,19 +23,19 @@ export async function otherEnd(hostKey: string, steps: Step[]) {
       const pass = () => {
         at++;
         if (at === steps.length) context.accept();
-        else context.reject([steps[at]!.method], true);
+        else context.reject([...(steps[at]!.also ?? []), steps[at]!.method], true);
       };
       if (context.method !== "none") tries.push(context.method);
-      if (context.method !== step.method) return context.reject([step.method]);
+      if (context.method !== step.method) return context.reject([...(step.also ?? []), step.method]);
       if (context.method === "keyboard-interactive") {
         const { name, instruction, prompts, answers } = step.ask!;
         context.prompt(prompts, name, instruction, (given) => {
           if (JSON.stringify(given) === JSON.stringify(answers)) pass();
-          else context.reject([step.method]);
+          else context.reject([...(step.also ?? []), step.method]);
         });
       } else if (context.method === "password") {
         if (context.password === step.password) pass();
-        else context.reject([step.method]);
+        else context.reject([...(step.also ?? []), step.method]);
       } else if (context.method === "publickey" && !context.signature) context.accept();
       else pass();
     });

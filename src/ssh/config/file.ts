@@ -7,7 +7,7 @@ import type { Destination } from "../target.ts";
 import { account } from "./account.ts";
 import { matchesList } from "./pattern.ts";
 import type { Options } from "./settings.ts";
-import { expandPath, expandTokens, home, words } from "./tokens.ts";
+import { expandPath, expandTokens, words } from "./tokens.ts";
 
 const system = "/etc/ssh/ssh_config";
 /** As OpenSSH: files that include each other end somewhere. */
@@ -20,7 +20,7 @@ export function readConfig(destination: Destination, configFile: string | undefi
   const reading = new Reading(destination);
   if (configFile !== undefined) reading.file(configFile, dirname(configFile), 0, true);
   else {
-    reading.file(join(home(), ".ssh/config"), join(home(), ".ssh"), 0);
+    reading.file(join(account().home, ".ssh/config"), join(account().home, ".ssh"), 0);
     reading.file(system, dirname(system), 0);
   }
   return reading.options;
@@ -73,7 +73,7 @@ class Reading {
   private matches(value: string): boolean {
     const left = words(value);
     const host = expandTokens(this.options.get("hostname")?.[0] ?? "%h", { h: this.destination.host });
-    const user = this.options.get("user")?.[0] ?? account();
+    const user = this.options.get("user")?.[0] ?? account().name;
     while (left.length > 0) {
       const word = left.shift()!.toLowerCase();
       const negated = word.startsWith("!");
@@ -95,7 +95,7 @@ class Reading {
             : criterion === "user"
               ? matchesList(list, user)
               : criterion === "localuser"
-                ? matchesList(list, account())
+                ? matchesList(list, account().name)
                 : criterion === "exec" && this.succeeds(argument, host, user);
       if (matched === negated) return false;
     }
@@ -107,9 +107,9 @@ class Reading {
       h: host,
       n: this.destination.host,
       r: user,
-      u: account(),
+      u: account().name,
       p: this.options.get("port")?.[0] ?? "22",
-      d: home(),
+      d: account().home,
     };
     return Bun.spawnSync(["/bin/sh", "-c", expandTokens(command, values)], {
       env: { ...process.env },

@@ -7,7 +7,7 @@ import type { SshTarget } from "../transport.ts";
 import { account } from "./account.ts";
 import { readConfig } from "./file.ts";
 import { askProgram, findProgram } from "./program.ts";
-import { expandPath, expandTokens, home, words } from "./tokens.ts";
+import { expandPath, expandTokens, words } from "./tokens.ts";
 
 /** Values by their key in small letters, one for each line. */
 export type Options = Map<string, string[]>;
@@ -23,7 +23,6 @@ export interface Settings {
   identitiesOnly: boolean;
   /** Socket of the agent; undefined: none. */
   agent?: string;
-  certificateFiles: string[];
   /** Hosts to go through, the nearest first, each as a user would write it. */
   jumps: string[];
   proxyCommand?: string;
@@ -104,7 +103,7 @@ export function settingsOf(options: Options, destination: Destination): Settings
 
   const host = expandTokens(one("hostname") ?? destination.host, { h: destination.host });
   const port = number("port") ?? 22;
-  const user = one("user") ?? account();
+  const user = one("user") ?? account().name;
   // A `Hostname` comes from the configuration, but may have been put together there from what somebody else wrote.
   parseTarget(writeTarget({ host }));
   const here = hostname();
@@ -113,9 +112,9 @@ export function settingsOf(options: Options, destination: Destination): Settings
     n: destination.host,
     p: String(port),
     r: user,
-    u: account(),
+    u: account().name,
     i: String(process.getuid!()),
-    d: home(),
+    d: account().home,
     l: here,
     L: here.split(".")[0]!,
     k: one("hostkeyalias") ?? destination.host,
@@ -142,15 +141,14 @@ export function settingsOf(options: Options, destination: Destination): Settings
     user,
     identityFiles: options.has("identityfile")
       ? files("identityfile")
-      : identities.map((name) => join(home(), ".ssh", name)),
+      : identities.map((name) => join(account().home, ".ssh", name)),
     identitiesOnly: is("identitiesonly", false),
     agent: agentOf(options.get("identityagent")?.[0], values),
-    certificateFiles: files("certificatefile"),
     jumps: jumpsOf(one("proxyjump")),
     proxyCommand: proxyCommand && expandTokens(proxyCommand, values),
     userKnownHosts: paths(
       "userknownhostsfile",
-      knownHosts.map((name) => join(home(), ".ssh", name)),
+      knownHosts.map((name) => join(account().home, ".ssh", name)),
     ),
     globalKnownHosts: paths(
       "globalknownhostsfile",

@@ -1,6 +1,6 @@
 /** What the values of ssh_config(5) hold in the place of something: `%h`, `${HOME}`, `~/`. */
-import { homedir } from "node:os";
 import { join } from "node:path";
+import { account } from "./account.ts";
 
 /** Tokens that are not among the values stay as they are. */
 export function expandTokens(text: string, values: Record<string, string>): string {
@@ -13,12 +13,7 @@ export function expandPath(text: string, values: Record<string, string>): string
     /\$\{(\w+)\}/g,
     (name, variable: string) => process.env[variable] ?? name,
   );
-  return path === "~" || path.startsWith("~/") ? join(home(), path.slice(1)) : path;
-}
-
-/** Where ssh looks: the account's home, which HOME may not be. */
-export function home(): string {
-  return process.env.HOME || homedir();
+  return path === "~" || path.startsWith("~/") ? join(account().home, path.slice(1)) : path;
 }
 
 /** Words of a value; those with blanks are in double quotes. */

@@ -1,8 +1,6 @@
 /** The configuration that our ssh runs with: a few words of ours, then the user's. */
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { Settings } from "../config/settings.ts";
-import { home } from "../config/tokens.ts";
 import { policyOf } from "../known/check.ts";
 import type { SshTarget } from "../transport.ts";
 
@@ -39,13 +37,12 @@ export function configText(target: SshTarget, settings: Settings): string {
     `ServerAliveInterval ${Math.max(Math.round(alive.interval / 1000), 1)}`,
     `ServerAliveCountMax ${alive.count}`,
   ];
+  // As ssh itself would read them; those that are not there are none.
   const users =
     target.configFile === undefined
-      ? [join(home(), ".ssh/config"), "/etc/ssh/ssh_config"].filter((path) => existsSync(path))
-      : [resolve(target.configFile)];
-  return [...ours, ...users.map((path) => `Include ${quoted(path)}`), "Match all", "SendEnv -*", ""].join(
-    "\n",
-  );
+      ? ["~/.ssh/config", "/etc/ssh/ssh_config"]
+      : [quoted(resolve(target.configFile))];
+  return [...ours, ...users.map((path) => `Include ${path}`), "Match all", "SendEnv -*", ""].join("\n");
 }
 
 function quoted(path: string): string {

@@ -19,6 +19,8 @@ export class Login {
   private left: Left = null;
   private declined = false;
   private signed = false;
+  /** Of the keyboard-interactive method that is under way. */
+  private questions = 0;
   /** Called where a question stays without an answer in the middle of a method: an empty answer would count as a wrong one. */
   onDeclined: () => void = () => {};
   /** The host is the right one, and has been asked to let the user in. */
@@ -77,16 +79,34 @@ export class Login {
       throw new Beyond(
         sshFault("ssh.auth", `${this.settings.host} may want a Kerberos ticket, which needs the ssh program`),
       );
-    if (!this.people) return;
-    for (let round = 0; round < this.settings.passwordPrompts && !this.declined; round++) {
-      if (allows.keyboardInteractive && takes("keyboard-interactive")) {
+    if (this.people)
+      yield* this.answered(username, takes, (now) => {
+        left = now;
+      });
+  }
+
+  /** What people have to answer. A server may want one thing after the other, and one thing again. */
+  private async *answered(
+    username: string,
+    takes: (method: string) => boolean,
+    tell: (left: Left) => void,
+  ): AsyncGenerator<ssh2.AnyAuthMethod, void, Left> {
+    const { allows, passwordPrompts } = this.settings;
+    let [codes, passwords] = [passwordPrompts, passwordPrompts];
+    while (true) {
+      if (allows.keyboardInteractive && codes > 0 && takes("keyboard-interactive")) {
+        codes--;
+        this.questions = 0;
         this.note("keyboard-interactive");
-        left = yield { type: "keyboard-interactive", username, prompt: this.prompt };
-      } else if (allows.password && takes("password")) {
+        tell(yield { type: "keyboard-interactive", username, prompt: this.prompt });
+        // It is offered also where nothing is behind it.
+        if (this.questions === 0) codes = 0;
+      } else if (allows.password && passwords > 0 && takes("password")) {
+        passwords--;
         this.note("password");
         const password = await this.ask(`${username}@${this.settings.host}'s password: `, false);
         if (password === undefined) return;
-        left = yield { type: "password", username, password };
+        tell(yield { type: "password", username, password });
       } else return;
     }
   }
@@ -111,6 +131,7 @@ export class Login {
   ) => {
     const heading = [name, instructions].map((text) => text.trim()).filter((text) => text !== "");
     if (heading.length > 0) this.people?.notice(heading.join("\n"));
+    this.questions++;
     this.answers(prompts).then(finish, () => this.onDeclined());
   };
 
