@@ -39,7 +39,11 @@ export class Bridge {
     this.peer = new Peer({
       sink: channel,
       limit: options.maxFrame,
-      handlers: { ...options.handlers, hello: (params) => this.#hello.resolve(hostHello.parse(params)) },
+      handlers: {
+        ...options.handlers,
+        hello: (params) => this.#hello.resolve(hostHello.parse(params)),
+        superseded: () => this.lose(coded("session.superseded", "somebody else has taken over the session")),
+      },
       onBroken: (error) => this.lose(toFault(error)),
     });
     this.#heartbeat = new Heartbeat(this.peer, (error) => this.lose(toFault(error)));

@@ -79,6 +79,8 @@ export class RemoteLink implements Line<Peer> {
   /** Milliseconds by which the clock there is ahead. */
   #skew = 0;
   #locator?: Locator;
+  /** Of a session that has to be made. Asked for again, after an answer that was lost, it is the same one. */
+  readonly #made = { sessionId: Bun.randomUUIDv7() as string, key: randomBytes(32).toString("base64") };
   #tools?: RemoteTools;
   #toolsHash = "";
   #unwatch?: () => void;
@@ -157,7 +159,9 @@ export class RemoteLink implements Line<Peer> {
       : await this.#create(bridge, settings, signal);
     if (answer.asks) this.events.asks(answer.asks);
     this.operations.reconcile(answer.ops);
-    await this.#learnTools(bridge.peer, signal);
+    this.#learnTools(
+      await bridge.peer.request("tools.list", {}, { schema: toolsList, limit: this.limit, signal }),
+    );
     this.#unwatch ??= this.options.tools.watch(() => this.events.toolsOutdated());
   }
 
@@ -166,14 +170,12 @@ export class RemoteLink implements Line<Peer> {
     const peer = await this.gate.wait(signal);
     this.#toolsHash = await this.#bringTools(peer, [], signal);
     await this.configure(signal);
-    await this.#learnTools(peer, signal);
   }
 
   /** Tells the session what it works with from now on. */
   async configure(signal: AbortSignal): Promise<void> {
-    const peer = await this.gate.wait(signal);
     const settings = { ...this.options.settings(), toolsHash: this.#toolsHash };
-    await peer.request("session.configure", { settings }, { limit: this.limit, signal });
+    this.#learnTools(await this.ask("session.configure", settings, toolsList, signal));
   }
 
   /** What the machine says of it. */
@@ -212,8 +214,7 @@ export class RemoteLink implements Line<Peer> {
 
   async #create(bridge: Bridge, settings: SessionSettings, signal: AbortSignal): Promise<Attached> {
     const { profile, target, workspace } = this.options;
-    const sessionId = Bun.randomUUIDv7();
-    const key = randomBytes(32).toString("base64");
+    const { sessionId, key } = this.#made;
     const request: z.input<typeof sessionCreate> = {
       sessionId,
       workspace,
@@ -269,10 +270,9 @@ export class RemoteLink implements Line<Peer> {
     return manifest.hash;
   }
 
-  async #learnTools(peer: Peer, signal: AbortSignal): Promise<void> {
-    const options = { schema: toolsList, limit: this.limit, signal };
-    this.#tools = await peer.request("tools.list", {}, options);
-    this.events.toolsChanged(this.#tools);
+  #learnTools(tools: RemoteTools): void {
+    this.#tools = tools;
+    this.events.toolsChanged(tools);
   }
 
   #lost(bridge: Bridge, fault: Fault): void {

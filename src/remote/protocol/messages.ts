@@ -28,6 +28,13 @@ const variables = z.record(z.string(), z.string());
 
 // hello
 
+const hostSandbox = z.object({
+  state: z.enum(["enforced", "partial", "off", "unknown"]),
+  abi: z.int(),
+  enforced: z.array(z.string()),
+  missing: z.array(z.string()),
+});
+
 /** The bridge says it unasked, as soon as it runs. */
 export const hostHello = z.object({
   proto: z.object({ min: z.int(), max: z.int() }),
@@ -45,12 +52,8 @@ export const hostHello = z.object({
   root: z.string(),
   caps: z.array(z.string()),
   limits: z.object({ maxFrame: z.int(), window: z.int() }),
-  sandbox: z.object({
-    state: z.string(),
-    abi: z.int(),
-    enforced: z.array(z.string()),
-    missing: z.array(z.string()),
-  }),
+  /** As the last daemon here has found out; `unknown` where none has run since the host was started. */
+  sandbox: hostSandbox,
   /** Of the tools that are here already; empty = none. */
   tools: z.array(z.string()),
   /** Milliseconds since 1970, and the boot id: a clock that is wrong, a host that was restarted. */
@@ -140,6 +143,7 @@ export const attached = z.object({
   /** SHA-256 of the daemon's program, which may be older than the bridge. */
   digest: z.string(),
   state: z.enum(["active", "sealed"]),
+  sandbox: hostSandbox,
   /** All that the journal knows. */
   ops: z.array(z.lazy(() => opReport)),
   /** What a project file asks for and nobody has approved. */
@@ -265,8 +269,6 @@ export const opCancel = z.object({
 export const opRange = z.object({ opId: id, stream: z.string(), from: z.int().min(0), to: z.int().min(0) });
 /** The answer. What the host no longer has is passed over: `from` says where `data`, which is as in `output`, begins. */
 export const opPiece = z.object({ from: z.int(), data: z.string(), end: z.boolean() });
-/** The answer of `op.list`. */
-export const opReports = z.object({ ops: z.array(opReport) });
 /** From now on output of this operation is sent as it comes, from the offset on. */
 export const opFollow = z.object({ opId: id, from: z.record(z.string(), z.int()) });
 /** Notification, before `op.start`: a password. Kept in memory until the operation has started, or a minute. */
@@ -329,6 +331,7 @@ export const sudoAnswer = z.object({
   refused: z.string().optional(),
 });
 
+export const projectAsk = z.object({ cwd: z.string().optional() });
 /** `project.survey {cwd}`: what every request tells the model of the project. */
 export const projectSurvey = z.object({
   platform: z.string(),
