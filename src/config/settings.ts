@@ -52,6 +52,8 @@ const variables = z.object({
   OLLIE_SANDBOX_WITHOUT: parts,
   OLLIE_ADDR: text,
   OLLIE_SSH: text,
+  /** Read on the host of a remote session, not here. */
+  OLLIE_DIR: text,
   OLLIE_SCRIPT_SCENARIO: text,
   OLLIE_OLLAMA_NUM_CTX: tokens,
   OLLIE_TOOL_MEMORY: text,
