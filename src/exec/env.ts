@@ -1,5 +1,5 @@
 /** What every program's environment holds so that nothing waits for a person, asks a terminal or colours its output. */
-import { ownProgram } from "./own.ts";
+import { ownCommand } from "./own.ts";
 
 export const unattended: Readonly<Record<string, string>> = {
   TERM: "dumb",
@@ -34,7 +34,7 @@ export const shortLived: Readonly<Record<string, string>> = {
 
 /** The environment less what must not be passed on to `program`; least of all to this very one. */
 export function passedOn(env: Record<string, string>, program: string): Record<string, string> {
-  const own = program === ownProgram();
+  const own = program === ownCommand()[0];
   const refused = own ? injecting : ownRuntime;
   const kept = Object.entries(env).filter(([name]) => !refused.test(name));
   return { ...Object.fromEntries(kept), ...(own && shortLived) };

@@ -23,6 +23,7 @@ function load() {
     try {
       return dlopen(name, {
         pipe2: { args: ["ptr", "i32"], returns: "i32" },
+        dup2: { args: ["i32", "i32"], returns: "i32" },
         prlimit: { args: ["i32", "i32", "ptr", "ptr"], returns: "i32" },
         getsid: { args: ["i32"], returns: "i32" },
         prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
@@ -42,6 +43,11 @@ let loaded: ReturnType<typeof load> | undefined;
 function libc(): ReturnType<typeof load> {
   loaded ??= load();
   return loaded;
+}
+
+/** Makes `to` mean what `from` means; without effect where that is not possible. */
+export function dup2(from: number, to: number): void {
+  libc().dup2(from, to);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Cages for calls: the policy that holds for one, on what this host can enforce. */
 import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { compiled, ownProgram } from "../exec/own.ts";
+import { compiled, ownFiles, ownProgram } from "../exec/own.ts";
 import { Fault } from "../fault.ts";
 import { attend } from "./aftermath.ts";
 import type { Cage } from "./cage.ts";
@@ -15,8 +15,8 @@ import { letsThrough, type Policy } from "./policy.ts";
 import { withoutProject } from "./unattended.ts";
 
 export interface CageRequest extends PolicyRequest {
-  /** Where its programs find the tree as it is for them: a dial string. */
-  address(over: "unix" | "tcp"): { addr: string };
+  /** Where its programs find the tree as it is for them: a dial string. Absent where there is no tree. */
+  address?(over: "unix" | "tcp"): { addr: string };
   /** For what runs between the calls: it writes nothing of the project and does not find the tree. */
   service?: boolean;
 }
@@ -64,7 +64,8 @@ export class Sandbox {
     }
     if (request.service) return this.#serviceCage(request, found);
     const noUnixSockets = confinement.sockets === "seccomp" && found.policy.network.unix.length === 0;
-    const way = wayTo(request.address(noUnixSockets ? "tcp" : "unix").addr);
+    const address = request.address?.(noUnixSockets ? "tcp" : "unix");
+    const way = address ? wayTo(address.addr) : {};
     const policy = withOwnPrograms(way.port === undefined ? found.policy : withPort(found.policy, way.port));
     const view = this.#view(policy, request, way.path === undefined ? [] : [way.path]);
     const mounted = confinement.sockets === "namespace";
@@ -137,7 +138,7 @@ function withPort(policy: Policy, port: number): Policy {
 function withOwnPrograms(policy: Policy): Policy {
   const folder = dirname(ownProgram());
   const own = compiled
-    ? [ownProgram(), ...["ollie-9p", "o"].map((name) => join(folder, name)).filter(existsSync)]
+    ? [...ownFiles(), ...["ollie-9p", "o"].map((name) => join(folder, name)).filter(existsSync)]
     : [ownProgram(), resolve(import.meta.dir, "../..")];
   return {
     ...policy,

@@ -1,7 +1,7 @@
 /** What is executed for a tool: the file itself, or for a TypeScript tool this very binary. */
 import { closeSync, existsSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
-import { compiled, ownProgram } from "../exec/own.ts";
+import { compiled, ownCommand, ownProgram } from "../exec/own.ts";
 import { Fault, toFault } from "../fault.ts";
 
 /**
@@ -30,7 +30,7 @@ export function programOf(path: string): string[] {
 /** The binary runs the file in a process of its own; from a checkout, Bun does, kept from the cwd's bunfig.toml and .env. */
 function runner(path: string): string[] {
   return compiled
-    ? [ownProgram(), "ollie-run", path]
+    ? [...ownCommand(), "ollie-run", path]
     : [ownProgram(), "--config=/dev/null", "--no-env-file", join(import.meta.dir, "ollie-run.ts"), path];
 }
 

@@ -35,7 +35,7 @@ export const olliesrv: Program = {
     },
     "sandbox-exec": {
       summary: "run a program that may do only what is granted",
-      load: async () => (await import("./sandbox-exec.ts")).sandboxExec,
+      load: async () => (await import("../sandbox-exec.ts")).sandboxExec,
     },
     sandbox: {
       summary: "show what tools may do in a folder, approve what a project asks for",

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Fault } from "../../fault.ts";
 import { markName } from "../family.ts";
 import type { Launch } from "../launch.ts";
-import { compiled, ownProgram } from "../own.ts";
+import { compiled, ownExactCommand, ownProgram } from "../own.ts";
 import type { SupervisorAnswer, SupervisorInput } from "./supervisor.ts";
 import { identify, type Supervisor } from "./supervisor-process.ts";
 import { lookNow } from "./watch.ts";
@@ -24,7 +24,7 @@ const patience = 20_000;
 
 /** Of a binary this very one, also when another has been installed under its name meanwhile. */
 const supervisorCommand = compiled
-  ? ["/proc/self/exe", "job-supervisor"]
+  ? [...ownExactCommand(), "job-supervisor"]
   : [ownProgram(), "--config=/dev/null", "--no-env-file", join(import.meta.dir, "supervisor-main.ts")];
 
 /**

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { HostPolicy } from "../policy/host-policy.ts";
 import type {
+  HostHello,
   OpOutput,
   OpReport,
   OpStart,
@@ -11,6 +12,8 @@ import type {
   opRange,
   opWait,
   SessionSettings,
+  sudoAnswer,
+  toolsList,
 } from "../protocol/messages.ts";
 
 export interface OperationsGround {
@@ -48,8 +51,15 @@ export interface Operations {
   follow(request: z.infer<typeof opFollow>): void;
   ack(request: z.infer<typeof opAck>): void;
   secret(opId: string, secret: Uint8Array): void;
+  /** What sudo wants here for the operation of that id; `sudoCheck`: whether the secret that was given for it is right. */
+  sudoProbe(opId: string): Promise<z.infer<typeof sudoAnswer>>;
+  sudoCheck(opId: string): Promise<z.infer<typeof sudoAnswer>>;
   /** Nobody is attached any more: nothing is sent until somebody follows again. */
   detach(): void;
+  /** How far programs are confined here. */
+  readonly sandbox: HostHello["sandbox"];
+  /** The tools that the settings name, their variants weighed on this host. */
+  tools(): z.infer<typeof toolsList>;
   /** What runs, detached operations among it. */
   readonly running: number;
   /** Ends all that runs and takes nothing more. */

@@ -47,16 +47,23 @@ export class Peer {
   /** Requests of the other end that run here. */
   readonly #running = new Map<unknown, AbortController>();
   readonly #frames: Frames;
+  #handlers: Record<string, Handler>;
   #nonsense = 0;
   #outgoing: string[] = [];
   #sending?: Promise<void>;
   #closed?: Error;
 
   constructor(private readonly options: PeerOptions) {
+    this.#handlers = options.handlers ?? {};
     this.#frames = new Frames(options.limit ?? maxFrame, {
       onLine: (line) => this.#line(line),
       onTooLong: (bytes) => this.#tooLong(bytes),
     });
+  }
+
+  /** Answers these methods from now on, instead of what it has answered before. */
+  use(handlers: Record<string, Handler>): void {
+    this.#handlers = handlers;
   }
 
   /** Bytes from the other end. */
@@ -178,8 +185,7 @@ export class Peer {
       this.options.passOn?.(line, message);
       return;
     }
-    const handlers = this.options.handlers ?? {};
-    const handler = Object.hasOwn(handlers, method) ? handlers[method] : undefined;
+    const handler = Object.hasOwn(this.#handlers, method) ? this.#handlers[method] : undefined;
     if (handler) void this.#run(handler, id, params);
     else if (!this.options.passOn?.(line, message) && id !== undefined)
       this.#answer(id, {

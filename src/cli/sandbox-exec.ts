@@ -1,8 +1,8 @@
 /** `sandbox-exec`: becomes a program that Landlock and seccomp confine; takes landrun's flags. */
 import { accessSync, constants, existsSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { systemCall } from "../../exec/libc.ts";
-import { toFault } from "../../fault.ts";
+import { systemCall } from "../exec/libc.ts";
+import { toFault } from "../fault.ts";
 import {
   confiningSteps,
   type Kernel,
@@ -10,11 +10,11 @@ import {
   type Restrictions,
   shortfalls,
   withLibraries,
-} from "../../sandbox/landrun.ts";
-import { become } from "../../sandbox/launch/become.ts";
-import { must, type Step } from "../../sandbox/launch/step.ts";
-import { numberOf, thisMachine } from "../../sandbox/launch/syscalls.ts";
-import { command, type Options, type Values, WrongUse } from "../program.ts";
+} from "../sandbox/landrun.ts";
+import { become } from "../sandbox/launch/become.ts";
+import { must, type Step } from "../sandbox/launch/step.ts";
+import { numberOf, thisMachine } from "../sandbox/launch/syscalls.ts";
+import { command, type Options, type Values, WrongUse } from "./program.ts";
 
 const paths = (help: string) => ({ type: "string", value: "PATH,…", multiple: true, help }) as const;
 const ports = (help: string) => ({ type: "string", value: "PORT,…", multiple: true, help }) as const;
