@@ -1,6 +1,6 @@
 /** What a hello tells of the host. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { release, userInfo } from "node:os";
+import { release } from "node:os";
 import { join } from "node:path";
 import { build } from "../../config/version.ts";
 import { ownCommand } from "../../exec/own.ts";
@@ -44,18 +44,15 @@ export function bootId(): string {
   return readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
 }
 
-/** The login shell is where the user has set up PATH. */
+/** sshd says who it is (sshd(8), LOGIN PROCESS); without it the file of users does. */
 export function account(): { username: string; shell: string } {
-  try {
-    const { username, shell } = userInfo();
-    return { username, shell: shell || "/bin/sh" };
-  } catch {
-    // A uid without an entry, as in containers.
-    return {
-      username: process.env.USER || String(process.geteuid!()),
-      shell: process.env.SHELL || "/bin/sh",
-    };
-  }
+  const { USER, LOGNAME, SHELL } = process.env;
+  const uid = String(process.geteuid!());
+  const entry = textOf("/etc/passwd")
+    .split("\n")
+    .map((line) => line.split(":"))
+    .find((fields) => fields[2] === uid);
+  return { username: USER || LOGNAME || entry?.[0] || uid, shell: SHELL || entry?.[6] || "/bin/sh" };
 }
 
 /** The program runs by the host's own C library, or by the one that was brought. */
