@@ -1,7 +1,7 @@
 /** The bridge's way to a session's daemon: finds the one that runs, or starts one. */
 import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { ownCommand } from "../../exec/own.ts";
+import { compiled, ownExactCommand, ownProgram } from "../../exec/own.ts";
 import { toFault } from "../../fault.ts";
 import { coded } from "../protocol/errors.ts";
 import { type DaemonFile, readDaemonFile } from "./daemon-file.ts";
@@ -14,6 +14,10 @@ const patience = 20_000;
 export const readyLine = "ready";
 /** Its exit status where another daemon runs for the session. */
 export const runsAlready = 3;
+
+const program = compiled
+  ? ownExactCommand()
+  : [ownProgram(), "--config=/dev/null", "--no-env-file", join(import.meta.dir, "../../ollie-remote.ts")];
 
 export interface DaemonLink {
   link: SocketLink;
@@ -59,7 +63,7 @@ async function start(
   const flags = ["--root", root, "--base", base, ...(policy ? ["--policy", policy] : [])];
   const log = openSync(join(folder, "daemon.log"), "a", 0o600);
   try {
-    const child = Bun.spawn([...withScope(), ...ownCommand(), "daemon", ...flags, sessionId], {
+    const child = Bun.spawn([...withScope(), ...program, "daemon", ...flags, sessionId], {
       cwd: "/",
       env: process.env as Record<string, string>,
       stdin: "ignore",
