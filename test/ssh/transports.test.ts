@@ -84,6 +84,12 @@ describe.skipIf(missing).each(["ssh2", "openssh"] as const)("%s", (via) => {
     expect(await channel.closed).toEqual({ code: 255 });
   });
 
+  test("a program that a signal has ended", async () => {
+    const channel = await (await connected()).exec("kill -9 $$");
+    // The ssh program does not tell which.
+    expect(await channel.closed).toEqual(via === "ssh2" ? { signal: "SIGKILL" } : { code: 255 });
+  });
+
   test("there is no terminal, no agent and no variable of this side", async () => {
     process.env.LC_OLLIE_TEST = "here";
     try {

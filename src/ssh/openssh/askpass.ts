@@ -63,10 +63,13 @@ export class AskpassBroker {
       text += piece;
       if (text.length > longest) socket.destroy();
       if (!text.endsWith("\n")) return;
-      const question = JSON.parse(text) as AskpassQuestion;
+      const question = parse(text);
+      if (!question) return void socket.destroy();
       if (question.kind === "none") {
-        // ssh ends the program when what it tells of has happened.
         this.people?.notice(question.prompt);
+        // ssh ends the program when what it tells of has happened: a key was touched.
+        const touched = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+        void this.deadline.during(touched);
         return;
       }
       this.deadline.during(this.answer(question)).then(
@@ -92,6 +95,14 @@ export class AskpassBroker {
     const text = Buffer.from(secret).toString("base64");
     secret.fill(0);
     return text;
+  }
+}
+
+function parse(text: string): AskpassQuestion | undefined {
+  try {
+    return JSON.parse(text) as AskpassQuestion;
+  } catch {
+    return;
   }
 }
 
