@@ -5,8 +5,6 @@
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { ownProgram } from "../exec/own.ts";
-import { tokenFile } from "../ninep/admission.ts";
-import { annex } from "../ninep/folder.ts";
 import type { SandboxGround } from "./ground.ts";
 import { realpathOfPart } from "./paths.ts";
 
@@ -107,11 +105,10 @@ export function cachesOf({ paths, environment }: Pick<SandboxGround, "paths" | "
   );
 }
 
-/** A socket with what lies beside it, and the folder around them where that has nothing else in it. */
+/** A socket, and the folder around it where that has nothing else in it. */
 function ownFolder(socket: string): string[] {
   const folder = dirname(socket);
-  const own = [socket, tokenFile(socket), annex(socket), launchFolder(socket)];
-  return /^ollie(-\d+)?$/.test(basename(folder)) ? [folder, ...own] : own;
+  return /^ollie(-remote)?(-\d+)?$/.test(basename(folder)) ? [folder, socket] : [socket];
 }
 
 /** Of a server that listens at `socket`: what its calls are started by. */

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolvePaths } from "../../src/config/paths.ts";
 import { SandboxConfigs } from "../../src/sandbox/configs.ts";
+import { withNeighbours } from "../../src/session/ground.ts";
 
 let folder: string;
 let configs: SandboxConfigs;
@@ -17,7 +18,11 @@ beforeEach(() => {
   for (const path of ["home/.local/state/ollie/tmp/one", "work/inner", "other", "run/own.tools"])
     mkdirSync(at(path), { recursive: true });
   const environment = { HOME: at("home"), PATH: "" };
-  configs = new SandboxConfigs({ paths: resolvePaths(environment), environment, sockets: [at("run/own")] });
+  configs = new SandboxConfigs({
+    paths: resolvePaths(environment),
+    environment,
+    sockets: withNeighbours(at("run/own")),
+  });
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 

@@ -4,10 +4,10 @@ import { dirname, join } from "node:path";
 import type { Config } from "../../config/config.ts";
 import { defaultAddress, parseAddress } from "../../ninep/dial.ts";
 import { SandboxConfigs } from "../../sandbox/configs.ts";
-import { groundOf } from "../../sandbox/ground.ts";
 import { type HostConfinement, Launcher } from "../../sandbox/launch/launcher.ts";
 import { confinementLine } from "../../sandbox/report.ts";
 import { Sandbox } from "../../sandbox/sandbox.ts";
+import { groundOf } from "../../session/ground.ts";
 import type { Finding } from "./findings.ts";
 import { findInstance } from "./instance.ts";
 

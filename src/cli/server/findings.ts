@@ -6,7 +6,7 @@ import type { Config } from "../../config/config.ts";
 import { shippedFolder, tilde } from "../../config/paths.ts";
 import { toFault } from "../../fault.ts";
 import { SandboxConfigs } from "../../sandbox/configs.ts";
-import { groundOf } from "../../sandbox/ground.ts";
+import { groundOf } from "../../session/ground.ts";
 import { createRegistry } from "../../tools/registry.ts";
 import type { Values } from "../program.ts";
 import { confinement, existing } from "./confinement.ts";
