@@ -51,6 +51,7 @@ export async function compile(
     external: ["cpu-features", "./crypto/build/Release/sshcrypto.node"],
     define: {
       OLLIE_BUILD: JSON.stringify(build),
+      OLLIE_ON_HOST: String(onHosts),
       // Agents, prompts and tools have no business on a host that only lends its hands.
       OLLIE_DATA: JSON.stringify(data(onHosts ? "data/sandbox/**" : "data/**")),
       // Packages in CommonJS would have the folder they were built in as theirs.

@@ -78,7 +78,14 @@ export const kit = {
 // All but what every tool needs is loaded where it is needed: most tools need none of it, and start faster without. (What answers at once
 // does it by `require`, which does not have to be awaited.)
 
+/** True in the program that runs tools on other hosts, where no tree is: build/compile.ts leaves out what would go to it. */
+declare const OLLIE_ON_HOST: boolean | undefined;
+
 async function withTree<T>(work: (tree: import("../ninep/client.ts").Client) => Promise<T>): Promise<T> {
+  if (typeof OLLIE_ON_HOST !== "undefined" && OLLIE_ON_HOST)
+    throw new Error(
+      'ollie\'s files are not on this host: a tool that needs them says "remote": false in its sidecar',
+    );
   const { dial } = await import("../ninep/dial.ts");
   const tree = await dial(variable("OLLIE_ADDR"));
   try {
