@@ -1,11 +1,11 @@
 /** The two gates before a call that wants out of the sandbox: an approval, and for root the password that sudo asks for. */
 import type { SudoAccess } from "../tools/sudo.ts";
+import { checkPassword, findSudo, probeSudo, type SudoOptions } from "../tools/sudo-probe.ts";
 import type { Approval, CallContext, Tool } from "../tools/tool.ts";
 import type { Wishes } from "../tools/wishes.ts";
 import type { Approvals } from "./approvals.ts";
 import { SessionGrants } from "./grants.ts";
 import { type Answer, commandOf, type Question, type Scope, type Subject } from "./question.ts";
-import { checkPassword, findSudo, probeSudo, type SudoOptions } from "./sudo.ts";
 import { visible } from "./visible.ts";
 
 /** The call as it is about to run. */
