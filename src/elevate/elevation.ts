@@ -1,6 +1,6 @@
 /** The two gates before a call that wants out of the sandbox: an approval, and for root the password that sudo asks for. */
 import type { SudoAccess } from "../tools/sudo.ts";
-import { checkPassword, findSudo, probeSudo, type SudoOptions } from "../tools/sudo-probe.ts";
+import { checkPassword, findSudo, probeSudo, type SudoOptions } from "../tools/sudo-door.ts";
 import type { Approval, CallContext, Tool } from "../tools/tool.ts";
 import type { Wishes } from "../tools/wishes.ts";
 import type { Approvals } from "./approvals.ts";
