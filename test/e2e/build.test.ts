@@ -284,7 +284,7 @@ describe("for other hosts", () => {
 
       const name = nameOf(publicKey);
       expect(readFileSync(join(path, "olliesrv")).includes(name)).toBe(true);
-      const [offer] = await offers({ programs: path }, name);
+      const [offer] = await offers({ programs: path, cache: folder }, name);
       expect(offer).toMatchObject({ name: target, pack: { files: expect.anything() } });
       const digest = sha256(join(path, "ollie-remote"));
       expect(offer!.program.described.sha256).toBe(digest);

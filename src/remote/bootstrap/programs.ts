@@ -2,15 +2,16 @@
  * The programs for hosts that lie beside olliesrv; build.ts says which files those are. Of a release that is signed only what its manifest lists is
  * sent; else what lies there is described by looking at it.
  */
-import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { build, compiled } from "../../config/version.ts";
 import { coded } from "../protocol/errors.ts";
-import { type Described, isSigned, type Manifest, parseManifest } from "../protocol/manifest.ts";
+import { isSigned, type Manifest, parseManifest } from "../protocol/manifest.ts";
 import type { Kind } from "./command.ts";
 import { elfHead } from "./elf.ts";
-import { type LibcPack, readLibcPack } from "./libc.ts";
-import { describe, Program } from "./program.ts";
+import { describedOnce, libcPackOnce } from "./known.ts";
+import type { LibcPack } from "./libc.ts";
+import { Program } from "./program.ts";
 import type { BootOptions } from "./seam.ts";
 
 /** One that can be sent. */
@@ -43,14 +44,19 @@ export function programsFolder(): string {
  * @throws CodedFault "boot.signature", "boot.manifest", "boot.unsupported"
  */
 export async function offers(
-  { programs, localRunner, targetTriple }: Pick<BootOptions, "programs" | "localRunner" | "targetTriple">,
+  {
+    programs,
+    localRunner,
+    targetTriple,
+    cache,
+  }: Pick<BootOptions, "programs" | "localRunner" | "targetTriple" | "cache">,
   publisher = build.publisher,
 ): Promise<Offer[]> {
-  if (localRunner !== undefined) return [await named(localRunner, targetTriple)];
+  if (localRunner !== undefined) return [await named(localRunner, targetTriple, cache)];
   const folder = programs ?? programsFolder();
   const listed = readManifest(folder, publisher);
   const found = await Promise.all(
-    Object.keys(machines).map((target) => offer(folder, target, listed, publisher)),
+    Object.keys(machines).map((target) => offer(folder, target, listed, publisher, cache)),
   );
   const there = found.filter((each) => each !== undefined);
   if (there.length > 0) return there;
@@ -87,6 +93,7 @@ async function offer(
   target: string,
   listed: Listed | undefined,
   publisher: string | undefined,
+  cache: string | undefined,
 ): Promise<Offer | undefined> {
   const there = (name: string) => [join(folder, name)].filter((path) => existsSync(path))[0];
   const name = `ollie-remote-${target}`;
@@ -99,8 +106,8 @@ async function offer(
   return {
     name: target,
     ...machines[target]!,
-    program: new Program(files, entry ?? (await described(raw!))),
-    pack: mayPack ? readLibcPack(libc, entry?.libc?.sha256) : undefined,
+    program: new Program(files, entry ?? (await describedOnce(raw!, cache))),
+    pack: mayPack ? libcPackOnce(libc, entry?.libc?.sha256) : undefined,
     // One that was dropped in may be of another version.
     answers: entry ? `ollie-remote ${listed!.manifest.version} ${target}` : "ollie-remote ",
     signed: entry && listed!.signed,
@@ -108,7 +115,7 @@ async function offer(
 }
 
 /** A program that the user has named, whoever has made it. */
-async function named(file: string, triple: string | undefined): Promise<Offer> {
+async function named(file: string, triple: string | undefined, cache: string | undefined): Promise<Offer> {
   if (!existsSync(file))
     throw coded("boot.unsupported", `there is no ${file}, which local_runner_path names`);
   const head = elfHead(file);
@@ -119,20 +126,7 @@ async function named(file: string, triple: string | undefined): Promise<Offer> {
   return {
     name: file,
     ...head,
-    program: new Program({ raw: file }, await described(file)),
+    program: new Program({ raw: file }, await describedOnce(file, cache)),
     answers: "ollie-remote ",
   };
-}
-
-/** Hashing it takes tenths of a second: once for each file as it is. */
-const known = new Map<string, Promise<Described>>();
-
-function described(file: string): Promise<Described> {
-  const { ino, size, mtimeNs } = statSync(file, { bigint: true });
-  const key = [file, ino, size, mtimeNs].join("\0");
-  const entry = known.get(key) ?? describe(file);
-  known.set(key, entry);
-  // Not remembered: the file may be there at the next time.
-  entry.catch(() => known.delete(key));
-  return entry;
 }
