@@ -92,3 +92,16 @@ export function sessionIds(root: string): string[] {
     return [];
   }
 }
+
+/** Hashes of the tool sets that sessions work with. */
+export function usedToolSets(root: string): ReadonlySet<string> {
+  const used = new Set<string>();
+  for (const id of sessionIds(root)) {
+    try {
+      used.add(readSession(root, id).settings.toolsHash);
+    } catch {
+      // A damaged session runs nothing.
+    }
+  }
+  return used;
+}

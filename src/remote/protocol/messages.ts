@@ -296,7 +296,11 @@ export type ToolFile = z.infer<typeof toolFile>;
 
 /** `hash` is that of the sorted list (hash.ts). Answers with the hashes of files that are not here yet. */
 export const toolsManifest = z.object({ hash: sha256, files: z.array(toolFile).max(20_000) });
-export const toolsMissing = z.object({ missing: z.array(sha256) });
+export const toolsMissing = z.object({
+  missing: z.array(sha256),
+  /** Bytes of missing ones that are here from an upload that broke off: the next piece may be the one behind them. */
+  begun: z.record(sha256, z.int()).default({}),
+});
 /** Pieces in order; the last has `last`, after which the whole is held against its hash. */
 export const blobPut = z.object({ sha256, off: z.int(), data: base64, last: z.boolean() });
 export const toolsActivate = z.object({ hash: sha256 });
