@@ -1,10 +1,20 @@
 /**
- * An agent: idle → opening → thinking ⇄ calling → closing → idle, with `limitretry` while a provider asks to wait.
+ * An agent: idle → opening → thinking ⇄ calling → closing → idle, with `limitretry` while a provider asks to wait, and `reaching` between
+ * opening and thinking where its tools are on another host.
  *
  * The machine decides what happens next; what happens is done by the actors that `src/turn` provides. Texts, history and queue live
  * in the agent's store behind `work`, never in the context, which is copied at every step.
  */
-import { type ActorRefFrom, assign, enqueueActions, fromPromise, setup } from "xstate";
+import {
+  type ActorRefFrom,
+  assign,
+  type CallbackActorLogic,
+  enqueueActions,
+  fromCallback,
+  fromPromise,
+  setup,
+} from "xstate";
+import { CodedFault } from "../src/fault.ts";
 import type { CallOutcome, Concurrency } from "../src/tools/tool.ts";
 import { type Scheduled, startable } from "./schedule.ts";
 import { toolcallMachine } from "./toolcall.ts";
@@ -19,6 +29,8 @@ export interface TurnCall extends Scheduled {
   concurrency: Concurrency;
   /** Handed to the toolcall actor. */
   work: unknown;
+  /** The host that it runs on, while that is out of reach. */
+  host?: string;
 }
 
 /** What the model answered: nothing to run, or calls. */
@@ -45,6 +57,8 @@ export interface AgentWork {
   promptWaits(): boolean;
   /** Any text waits. */
   anythingWaits(): boolean;
+  /** The tools are on another host, which has to be reached before the model is asked. */
+  elsewhere(): boolean;
   /** Told of every result; journals it. Never throws. */
   settled(id: string, outcome: CallOutcome): void;
   /** Asked when all calls of a round are settled; a pure question, which may be asked twice. */
@@ -59,7 +73,16 @@ export interface AgentContext {
   retryAt?: number;
   retryDelay: number;
   calls: TurnCall[];
-  end: { how: TurnEnd; reason?: string };
+  /** The host that is waited for, while it is out of reach. */
+  host?: string;
+  end: TurnEnding;
+}
+
+export interface TurnEnding {
+  how: TurnEnd;
+  reason?: string;
+  /** What has failed is the way to another host, so what waits would fail as well: no turn begins until somebody asks for one. */
+  halts?: boolean;
 }
 
 export type AgentEvent =
@@ -69,6 +92,12 @@ export type AgentEvent =
   | { type: "KILL" }
   | { type: "CALL.APPROVING"; id: string }
   | { type: "CALL.RUNNING"; id: string }
+  | { type: "CALL.CUTOFF"; id: string; host: string }
+  | { type: "CALL.BROKE"; id: string; reason: string }
+  | { type: "HANDS.LOST"; host: string }
+  | { type: "HANDS.BACK" }
+  | { type: "HANDS.READY" }
+  | { type: "HANDS.FAILED"; error: unknown }
   | { type: "CALL.SETTLED"; id: string; outcome: CallOutcome };
 
 type WorkInput = { work: AgentWork };
@@ -87,16 +116,20 @@ export const agentMachine = setup({
   },
   actors: {
     openTurn: fromPromise<void, WorkInput>(unprovided("openTurn")),
+    /** Answers with HANDS events, of which the last is READY or FAILED. */
+    reachHands: fromCallback(() => {}) as CallbackActorLogic<{ type: "none" }, WorkInput>,
     askModel: fromPromise<Answer, WorkInput & { attempt: number }>(unprovided("askModel")),
-    closeTurn: fromPromise<void, WorkInput & { end: AgentContext["end"] }>(unprovided("closeTurn")),
+    closeTurn: fromPromise<void, WorkInput & { end: TurnEnding }>(unprovided("closeTurn")),
     toolcall: toolcallMachine,
   },
   actions: {
     "begin afresh": assign({ attempt: 0, retryAt: undefined, calls: [], end: { how: "done" } }),
+    "host is away": assign(({ event }) => (event.type === "HANDS.LOST" ? { host: event.host } : {})),
+    "host is here": assign({ host: undefined }),
     "count attempt": assign({ attempt: ({ context }) => context.attempt + 1 }),
     "forget attempts": assign({ attempt: 0, retryAt: undefined }),
     "note retry": assign((_, delay: number) => ({ retryDelay: delay, retryAt: Date.now() + delay })),
-    "end as": assign((_, end: AgentContext["end"]) => ({ end })),
+    "end as": assign((_, end: TurnEnding) => ({ end })),
     "end as the verdict says": assign(({ context }) => {
       const verdict = context.work.verdict();
       return verdict.next === "end" ? { end: { how: verdict.how, reason: verdict.reason } } : {};
@@ -121,6 +154,21 @@ export const agentMachine = setup({
     "call runs": assign(({ context, event }) =>
       event.type === "CALL.RUNNING" ? { calls: withStatus(context.calls, event.id, "running") } : {},
     ),
+    "call is cut off": assign(({ context, event }) =>
+      event.type === "CALL.CUTOFF"
+        ? { calls: withStatus(context.calls, event.id, "cutOff", event.host) }
+        : {},
+    ),
+    // It has no result: its actor is over, and the turn with it.
+    "call broke": enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== "CALL.BROKE") return;
+      enqueue.assign({
+        calls: withStatus(context.calls, event.id, "settled"),
+        end:
+          context.end.how === "stopped" ? context.end : { how: "failed", reason: event.reason, halts: true },
+      });
+      enqueue.stopChild(callActor(event.id));
+    }),
     "call settled": enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== "CALL.SETTLED") return;
       context.work.settled(event.id, event.outcome);
@@ -136,6 +184,8 @@ export const agentMachine = setup({
   guards: {
     "a prompt waits": ({ context }) => context.work.promptWaits(),
     "something waits": ({ context }) => context.work.anythingWaits(),
+    "may begin another": ({ context }) => context.end.halts !== true && context.work.anythingWaits(),
+    "hands are elsewhere": ({ context }) => context.work.elsewhere(),
     "all calls settled": ({ context }) => context.calls.every((c) => c.status === "settled"),
     "no call in flight": ({ context }) =>
       context.calls.every((c) => c.status === "settled" || c.status === "waiting"),
@@ -170,13 +220,27 @@ export const agentMachine = setup({
       invoke: {
         src: "openTurn",
         input: ({ context }) => ({ work: context.work }),
-        onDone: "thinking",
+        onDone: [{ guard: "hands are elsewhere", target: "reaching" }, { target: "thinking" }],
         onError: {
           target: "closing",
           actions: { type: "end as", params: ({ event }) => failure(event.error) },
         },
       },
       on: { STOP: { target: "closing", actions: { type: "end as", params: { how: "stopped" } } } },
+    },
+    reaching: {
+      invoke: { src: "reachHands", input: ({ context }) => ({ work: context.work }) },
+      exit: "host is here",
+      on: {
+        "HANDS.LOST": { actions: "host is away" },
+        "HANDS.BACK": { actions: "host is here" },
+        "HANDS.READY": "thinking",
+        "HANDS.FAILED": {
+          target: "closing",
+          actions: { type: "end as", params: ({ event }) => failure(event.error) },
+        },
+        STOP: { target: "closing", actions: { type: "end as", params: { how: "stopped" } } },
+      },
     },
     thinking: {
       invoke: {
@@ -213,7 +277,9 @@ export const agentMachine = setup({
       on: {
         "CALL.APPROVING": { actions: "call asks" },
         "CALL.RUNNING": { actions: "call runs" },
+        "CALL.CUTOFF": { actions: "call is cut off" },
         "CALL.SETTLED": { actions: ["call settled", "start calls"] },
+        "CALL.BROKE": { target: "stopping", actions: "call broke" },
         STOP: { target: "stopping", actions: { type: "end as", params: { how: "stopped" } } },
       },
       always: { guard: "all calls settled", target: "weighing" },
@@ -229,7 +295,9 @@ export const agentMachine = setup({
       on: {
         "CALL.APPROVING": { actions: "call asks" },
         "CALL.RUNNING": { actions: "call runs" },
+        "CALL.CUTOFF": { actions: "call is cut off" },
         "CALL.SETTLED": { actions: "call settled" },
+        "CALL.BROKE": { actions: "call broke" },
       },
       always: { guard: "no call in flight", target: "closing" },
       after: { "stopping limit": "closing" },
@@ -238,7 +306,7 @@ export const agentMachine = setup({
       invoke: {
         src: "closeTurn",
         input: ({ context }) => ({ work: context.work, end: context.end }),
-        onDone: [{ guard: "something waits", target: "opening" }, { target: "idle" }],
+        onDone: [{ guard: "may begin another", target: "opening" }, { target: "idle" }],
         onError: "idle",
       },
       exit: "let go of calls",
@@ -253,10 +321,11 @@ function callActor(id: string): string {
   return `call:${id}`;
 }
 
-function withStatus(calls: TurnCall[], id: string, status: TurnCall["status"]): TurnCall[] {
-  return calls.map((call) => (call.id === id ? { ...call, status } : call));
+function withStatus(calls: TurnCall[], id: string, status: TurnCall["status"], host?: string): TurnCall[] {
+  return calls.map((call) => (call.id === id ? { ...call, status, host } : call));
 }
 
-function failure(error: unknown): AgentContext["end"] {
-  return { how: "failed", reason: error instanceof Error ? error.message : String(error) };
+function failure(error: unknown): TurnEnding {
+  const reason = error instanceof Error ? error.message : String(error);
+  return error instanceof CodedFault ? { how: "failed", reason, halts: true } : { how: "failed", reason };
 }

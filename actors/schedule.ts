@@ -3,7 +3,7 @@ import type { Concurrency } from "../src/tools/tool.ts";
 
 export interface Scheduled {
   concurrency: Concurrency;
-  status: "waiting" | "queued" | "approving" | "running" | "settled";
+  status: "waiting" | "queued" | "approving" | "running" | "cutOff" | "settled";
 }
 
 /** Calls of one answer that run side by side at most: each is a process, and a model may ask for any number. */

@@ -1,9 +1,10 @@
 /**
- * One tool call: queued → (approving →) executing → done | failed | cancelled | timedOut | refused.
+ * One tool call: queued → (approving →) executing → done | failed | cancelled | timedOut | refused | broken.
  *
  * `admit` waits until the call may run (an exclusive call is alone in its session) and says whether somebody has to allow it first;
  * `approve` asks, and gives an outcome where the answer is no; `execute` runs it and answers STOP by ending the process group, so that
- * what was printed so far still becomes the result.
+ * what was printed so far still becomes the result. On another host it goes on while that is out of reach (`cutOff`); where nobody will ever
+ * learn how it went, the call is `broken`, which is no result but the end of its turn.
  */
 import {
   assign,
@@ -25,14 +26,31 @@ export interface ToolcallInput {
 
 type ExecutionEvent = { type: "STOP" };
 
+export type ToolcallEvent =
+  | { type: "STOP" }
+  | { type: "EXECUTED"; outcome: CallOutcome }
+  /** The host that it runs on is out of reach, and back again. */
+  | { type: "LOST"; host: string }
+  | { type: "BACK" }
+  /** The way to that host is broken for good. */
+  | { type: "BROKE"; reason: string };
+
+interface ToolcallContext extends ToolcallInput {
+  outcome?: CallOutcome;
+  /** Where it runs, while that is out of reach. */
+  host?: string;
+  /** Why it is broken. */
+  reason?: string;
+}
+
 /** How long an execution may take to end after STOP before its result is given up: TERM, 500 ms, KILL, and some slack. */
 const stopLimit = 900;
 
 export const toolcallMachine = setup({
   types: {
-    context: {} as ToolcallInput & { outcome?: CallOutcome },
+    context: {} as ToolcallContext,
     input: {} as ToolcallInput,
-    events: {} as { type: "STOP" } | { type: "EXECUTED"; outcome: CallOutcome },
+    events: {} as ToolcallEvent,
   },
   actors: {
     admit: fromPromise<boolean, { work: unknown }>(() => Promise.reject(new Error("admit is not provided"))),
@@ -50,13 +68,23 @@ export const toolcallMachine = setup({
       type: "CALL.RUNNING",
       id: context.id,
     })),
-    "tell parent: settled": sendParent(
-      ({ context }: { context: ToolcallInput & { outcome?: CallOutcome } }) => ({
-        type: "CALL.SETTLED",
-        id: context.id,
-        outcome: context.outcome,
-      }),
-    ),
+    "tell parent: cut off": sendParent(({ context }: { context: ToolcallContext }) => ({
+      type: "CALL.CUTOFF",
+      id: context.id,
+      host: context.host,
+    })),
+    "tell parent: settled": sendParent(({ context }: { context: ToolcallContext }) => ({
+      type: "CALL.SETTLED",
+      id: context.id,
+      outcome: context.outcome,
+    })),
+    "tell parent: broken": sendParent(({ context }: { context: ToolcallContext }) => ({
+      type: "CALL.BROKE",
+      id: context.id,
+      reason: context.reason,
+    })),
+    "keep host": assign(({ event }) => (event.type === "LOST" ? { host: event.host } : {})),
+    "keep reason": assign(({ event }) => (event.type === "BROKE" ? { reason: event.reason } : {})),
     "keep outcome": assign(({ event }) => (event.type === "EXECUTED" ? { outcome: event.outcome } : {})),
     "outcome: denied": assign((_, outcome: CallOutcome) => ({ outcome })),
     "outcome: never ran": assign({
@@ -69,6 +97,13 @@ export const toolcallMachine = setup({
         text: "Cancelled by the user; the process did not end in time and its output is lost.",
       },
     }),
+    "outcome: out of reach": assign(({ context }) => ({
+      outcome: {
+        ok: false,
+        how: "cancelled" as const,
+        text: `Cancelled by the user while ${context.host} was out of reach; what still runs there is ended as soon as it is back.`,
+      },
+    })),
     "outcome: not admitted": assign({
       outcome: { ok: false, how: "failed", text: "The call could not be started." },
     }),
@@ -121,7 +156,6 @@ export const toolcallMachine = setup({
       on: { STOP: { target: "cancelled", actions: "outcome: never ran" } },
     },
     executing: {
-      entry: "tell parent: running",
       invoke: { src: "execute", id: "execution", input: ({ context }) => ({ work: context.work }) },
       on: {
         EXECUTED: [
@@ -131,11 +165,24 @@ export const toolcallMachine = setup({
           { guard: { type: "ended as", params: "refused" }, target: "refused", actions: "keep outcome" },
           { target: "failed", actions: "keep outcome" },
         ],
+        BROKE: { target: "broken", actions: "keep reason" },
       },
       initial: "running",
       states: {
         running: {
-          on: { STOP: { target: "ending", actions: sendTo("execution", { type: "STOP" }) } },
+          entry: "tell parent: running",
+          on: {
+            LOST: { target: "cutOff", actions: "keep host" },
+            STOP: { target: "ending", actions: sendTo("execution", { type: "STOP" }) },
+          },
+        },
+        cutOff: {
+          entry: "tell parent: cut off",
+          on: {
+            BACK: "running",
+            // Nobody can be waited for there; leaving tells the execution, which ends what runs when it can.
+            STOP: { target: "#toolcall.cancelled", actions: "outcome: out of reach" },
+          },
         },
         ending: {
           after: {
@@ -149,5 +196,6 @@ export const toolcallMachine = setup({
     cancelled: { type: "final", entry: "tell parent: settled" },
     timedOut: { type: "final", entry: "tell parent: settled" },
     refused: { type: "final", entry: "tell parent: settled" },
+    broken: { type: "final", entry: "tell parent: broken" },
   },
 });

@@ -6,19 +6,27 @@ type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
 /**
  * The content of `state`: `idle`, `thinking`, `approving: a` (calls that wait to be allowed), `calling: a, b` (running calls), both in
- * call order and each name once, `limitretry: TIME`. What waits for a person is said first.
+ * call order and each name once, `limitretry: TIME`, `unreachable: HOST`. Of several calls what waits for a person is said first, then
+ * what waits for a host.
  */
 export function stateLine(snapshot: AgentSnapshot): string {
-  const { calls, retryAt } = snapshot.context;
+  const { calls, host, retryAt } = snapshot.context;
   if (snapshot.matches("idle") || snapshot.matches("dead")) return "idle";
   if (snapshot.matches("limitretry")) return `limitretry: ${new Date(retryAt ?? 0).toISOString()}`;
   if (snapshot.matches("calling") || snapshot.matches("stopping")) {
-    for (const status of ["approving", "running", "queued"] as const) {
+    for (const status of ["approving", "cutOff", "running", "queued"] as const) {
       const shown = calls.filter((call) => call.status === status);
-      if (shown.length > 0) return `${status === "approving" ? status : "calling"}: ${names(shown)}`;
+      if (shown.length === 0) continue;
+      if (status === "cutOff") return unreachable(shown[0]!.host);
+      return `${status === "approving" ? status : "calling"}: ${names(shown)}`;
     }
   }
+  if (snapshot.matches("reaching") && host !== undefined) return unreachable(host);
   return "thinking";
+}
+
+function unreachable(host = ""): string {
+  return `unreachable: ${host.replace(/[\s\p{Cc}]+/gu, "_")}`;
 }
 
 function names(calls: readonly { name: string }[]): string {
@@ -40,14 +48,21 @@ export function dotted(value: unknown): string {
 
 /** The live snapshot without texts, arguments and handles. */
 export function snapshotJson(snapshot: AgentSnapshot): string {
-  const { attempt, retryAt, calls, end } = snapshot.context;
+  const { attempt, retryAt, calls, host, end } = snapshot.context;
   const view = {
     status: snapshot.status,
     value: snapshot.value,
     context: {
       attempt,
       retryAt: retryAt && new Date(retryAt).toISOString(),
-      calls: calls.map(({ id, name, concurrency, status }) => ({ id, name, concurrency, status })),
+      calls: calls.map(({ id, name, concurrency, status, host }) => ({
+        id,
+        name,
+        concurrency,
+        status,
+        host,
+      })),
+      host,
       end: end.how,
     },
     children: Object.fromEntries(

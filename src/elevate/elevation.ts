@@ -1,6 +1,7 @@
 /** The two gates before a call that wants out of the sandbox: an approval, and for root the password that sudo asks for. */
+import type { SudoDoor } from "../tools/hands.ts";
 import type { SudoAccess } from "../tools/sudo.ts";
-import { checkPassword, findSudo, probeSudo, type SudoOptions } from "../tools/sudo-door.ts";
+import { findSudo, sudoHere } from "../tools/sudo-door.ts";
 import type { Approval, CallContext, Tool } from "../tools/tool.ts";
 import type { Wishes } from "../tools/wishes.ts";
 import type { Approvals } from "./approvals.ts";
@@ -16,6 +17,9 @@ export interface ElevatedCall {
   args: Record<string, unknown>;
   wishes: Wishes;
   ctx: CallContext;
+  /** The machine that it runs on, for people, where that is not this one; and sudo there. */
+  host?: string;
+  sudo?: SudoDoor;
   /** Tells the user, in chat. */
   say(text: string): void;
 }
@@ -44,31 +48,36 @@ export class Elevation {
     const { wishes, ctx } = call;
     if (wishes.sudo && wishes.detach)
       return { denied: "a tool that runs as root cannot run as a background job" };
-    const program = wishes.sudo ? this.sudo() : undefined;
-    if (wishes.sudo && !program) return { denied: "it needs sudo, which is not installed on this host" };
+    const sudo = wishes.sudo ? this.#door(call, ctx.tmp) : undefined;
+    if (wishes.sudo && !sudo) return { denied: "it needs sudo, which is not installed on this host" };
     const scope = this.#allowed(call) ? "session" : await this.#approval(call, signal);
     if (typeof scope !== "string") return scope;
-    if (!program) return { approval: { scope } };
-    const access = await this.#sudo(call, { program, tmp: ctx.tmp }, signal);
+    if (!sudo) return { approval: { scope } };
+    const access = await this.#sudo(call, sudo, signal);
     return "denied" in access ? access : { approval: { scope, sudo: access } };
+  }
+
+  #door({ host, sudo }: ElevatedCall, tmp: string): SudoDoor | undefined {
+    if (host !== undefined) return sudo;
+    const program = this.sudo();
+    return program === undefined ? undefined : sudoHere({ program, tmp });
   }
 
   async #sudo(
     call: ElevatedCall,
-    options: SudoOptions,
+    sudo: SudoDoor,
     signal: AbortSignal,
   ): Promise<SudoAccess | { denied: string }> {
-    const { program } = options;
-    const probe = await probeSudo(options, signal);
-    if (probe === "free") return { program };
-    if (probe !== "password") return { denied: `it needs sudo, and ${probe.refused}` };
-    return this.#password(call, options, signal);
+    const probe = await sudo.probe(signal);
+    if ("refused" in probe) return { denied: `it needs sudo, and ${probe.refused}` };
+    const { program, password } = probe;
+    return password ? this.#password(call, { program, sudo }, signal) : { program };
   }
 
   async #approval(call: ElevatedCall, signal: AbortSignal): Promise<Scope | { denied: string }> {
     const root = call.wishes.sudo ? ", as root" : "";
     call.say(
-      `${call.tool.name} waits to be allowed to run outside of the sandbox${root} (o approve asks you):\n${visible(commandOf(call.args))}`,
+      `${call.tool.name} waits to be allowed to run outside of the sandbox${root}${call.host === undefined ? "" : ` on ${call.host}`} (o approve asks you):\n${visible(commandOf(call.args))}`,
     );
     const answer = await this.#ask(call, { ...subjectOf(call, this.host), kind: "approval" }, signal);
     if (answer.decision !== "allow") return this.#denied(call, answer);
@@ -80,12 +89,13 @@ export class Elevation {
 
   async #password(
     call: ElevatedCall,
-    options: SudoOptions,
+    { program, sudo }: { program: string; sudo: SudoDoor },
     signal: AbortSignal,
   ): Promise<SudoAccess | { denied: string }> {
+    const where = call.host === undefined ? "" : ` on ${call.host}`;
     for (let left = tries; left > 0; left--) {
       const again = left < tries;
-      call.say(again ? "The password is wrong." : `sudo wants a password for ${call.tool.name}.`);
+      call.say(again ? "The password is wrong." : `sudo wants a password${where} for ${call.tool.name}.`);
       const question: Omit<Question, "id"> = {
         ...subjectOf(call, this.host),
         kind: "password",
@@ -94,8 +104,8 @@ export class Elevation {
       const answer = await this.#ask(call, question, signal);
       if (answer.decision !== "password") return this.#denied(call, answer);
       const { password } = answer;
-      const check = await checkPassword(options, password, signal);
-      if (check === "right") return { program: options.program, password };
+      const check = await sudo.check(password, signal);
+      if (check === "right") return { program, password };
       password.fill(0);
       if (check !== "wrong") return { denied: `it needs sudo, and ${check.refused}` };
     }
@@ -118,9 +128,9 @@ export class Elevation {
   }
 }
 
-function subjectOf({ tool, args, ctx }: ElevatedCall, host: string): Subject {
+function subjectOf({ tool, args, ctx, host }: ElevatedCall, here: string): Subject {
   const { session, agent, cwd } = ctx;
-  return { session, agent, tool: tool.name, command: commandOf(args), cwd, host };
+  return { session, agent, tool: tool.name, command: commandOf(args), cwd, host: host ?? here };
 }
 
 /** The same in all that decides what would be done. */

@@ -62,6 +62,7 @@ const allTopics: readonly Topic[] = [
   "env",
   "name",
   "children",
+  "remote",
   "jobs",
 ];
 

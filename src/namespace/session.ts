@@ -13,6 +13,7 @@ import { clone } from "./new.ts";
 import { plan } from "./plan.ts";
 import { both, text } from "./reading.ts";
 import { SiteFolder } from "./site-folder.ts";
+import { remotewait } from "./wait.ts";
 import { parseEnv, parseKeys } from "./words.ts";
 import { requests, verbs } from "./writing.ts";
 
@@ -76,6 +77,14 @@ export const sessionRows: readonly Row<LiveSession>[] = [
     ),
   },
   { name: "ctl", mode: 0o200, tools: { child: "w" }, changes: [], content: ctl },
+  {
+    name: "remote",
+    mode: 0o444,
+    tools: known,
+    changes: ["remote"],
+    content: text((s) => s.remote.line),
+  },
+  { name: "remotewait", mode: 0o444, tools: known, changes: ["remote"], content: remotewait },
   { name: "plan", mode: 0o644, tools: { own: "rw", child: "r" }, changes: ["plan"], content: plan },
   {
     name: "lasterr",

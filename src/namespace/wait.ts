@@ -1,7 +1,7 @@
-/** `statewait` and `idlewait`: reads that wait for an agent or a job. */
+/** `statewait`, `idlewait` and `remotewait`: reads that wait for an agent, a job or the way to another host. */
 import { Fault } from "../fault.ts";
 import type { Maybe, OpenFile, Request } from "../ninep/file.ts";
-import type { LiveAgent, LiveJob } from "../session/live.ts";
+import type { LiveAgent, LiveJob, LiveSession } from "../session/live.ts";
 import type { Site } from "./context.ts";
 import type { Content } from "./files.ts";
 
@@ -13,23 +13,23 @@ const toldLength = 4096;
 
 /** What a read can wait for. */
 interface Watched {
-  readonly state: string;
-  readonly changes: number;
   watch(listener: () => void): () => void;
 }
 
+const itself = <T>(target: T): T => target;
+
 /** Answers as soon as the state has changed since the open, and after that since its own last answer; never without a change. */
-export const statewait = waiting((agent: Watched) => {
+export const statewait = waiting((agent: LiveAgent) => {
   let seen = agent.changes;
   return () => {
     if (agent.changes === seen) return undefined;
     seen = agent.changes;
     return agent.state;
   };
-});
+}, itself);
 
 /** Answers as soon as the agent is idle and nothing is about to start by itself. */
-export const idlewait = waiting((agent: LiveAgent) => () => (agent.settled ? "idle" : undefined));
+export const idlewait = waiting((agent: LiveAgent) => () => (agent.settled ? "idle" : undefined), itself);
 
 /** The same for a job; but whoever opens it when the job has ended is told so, since there will be no change any more. */
 export const jobwait = waiting((job: LiveJob) => {
@@ -39,21 +39,39 @@ export const jobwait = waiting((job: LiveJob) => {
     seen = job.changes;
     return job.state;
   };
-});
+}, itself);
+
+/** Answers as soon as the line of `remote` has changed, as `statewait` does. */
+export const remotewait = waiting(
+  (session: LiveSession) => {
+    let seen = session.remote.changes;
+    return () => {
+      const { changes, line } = session.remote;
+      if (changes === seen) return undefined;
+      seen = changes;
+      return line;
+    };
+  },
+  (session) => session.remote,
+);
 
 /** `arm` runs at Topen and returns the question that is asked at a read and after every change, until it has an answer. */
-function waiting<T extends Watched>(arm: (target: T) => () => string | undefined): Content<T> {
+function waiting<T>(
+  arm: (target: T) => () => string | undefined,
+  watched: (target: T) => Watched,
+): Content<T> {
   return {
     look: () => ({ length: toldLength, print: () => 0 }),
-    open: (site) => new WaitFile(site, arm(site.target)),
+    open: (site) => new WaitFile(site, watched(site.target), arm(site.target)),
   };
 }
 
-class WaitFile<T extends Watched> implements OpenFile {
+class WaitFile<T> implements OpenFile {
   #answer = new Uint8Array(0);
 
   constructor(
     private readonly site: Site<T>,
+    private readonly watched: Watched,
     private readonly ask: () => string | undefined,
   ) {}
 
@@ -75,7 +93,7 @@ class WaitFile<T extends Watched> implements OpenFile {
       const word = this.ask();
       return word === undefined ? undefined : this.#give(word, count);
     };
-    return nextAnswer(look, [this.site.target, this.site.context.view.agent], signal);
+    return nextAnswer(look, [this.watched, this.site.context.view.agent], signal);
   }
 }
 
@@ -85,7 +103,7 @@ class WaitFile<T extends Watched> implements OpenFile {
  */
 export function nextAnswer<A>(
   look: () => A | undefined,
-  watched: readonly (Pick<Watched, "watch"> | undefined)[],
+  watched: readonly (Watched | undefined)[],
   signal: AbortSignal,
 ): Promise<A> {
   return new Promise((resolve, reject) => {

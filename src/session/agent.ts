@@ -19,6 +19,9 @@ import { Toolbox } from "./toolbox.ts";
 import { Trace } from "./trace.ts";
 import { checkAgentVerb, runAgentVerb } from "./verbs.ts";
 
+/** Milliseconds that a reader of the system prompt waits for another host. */
+const surveyLimit = 10_000;
+
 export class Agent implements LiveAgent, ActorOwner {
   readonly qid: number;
   readonly turns: Turns;
@@ -40,7 +43,7 @@ export class Agent implements LiveAgent, ActorOwner {
     this.qid = services.nextQid();
     this.#stamps = new Stamps(store.state.created);
     this.profile = new Profile(store, services, session);
-    this.toolbox = new Toolbox(store, services, this.profile);
+    this.toolbox = new Toolbox(store, session.reach, this.profile);
     this.#host = new Host(this, services);
     this.turns = new Turns(this.#host);
   }
@@ -78,6 +81,7 @@ export class Agent implements LiveAgent, ActorOwner {
 
   stateChanged(): void {
     this.touch("state");
+    if (!this.busy && this.store.state.operations.size > 0) this.session.recover();
   }
 
   async actorBroke(error: unknown): Promise<boolean> {
@@ -282,8 +286,8 @@ export class Agent implements LiveAgent, ActorOwner {
     return lines;
   }
 
-  systemPrompt(): Promise<string> {
-    return this.#host.systemPrompt();
+  async systemPrompt(): Promise<string> {
+    return this.#host.systemPrompt(await this.#host.survey(AbortSignal.timeout(surveyLimit)));
   }
 
   models(ask: boolean): string {
@@ -308,7 +312,7 @@ export class Agent implements LiveAgent, ActorOwner {
 
   /** Refuses what makes no sense or comes at a bad time; returns what is to be set. */
   checkConfigure(keys: Keys, maker?: Agent): Record<string, string | null> {
-    const set = checkedSettings(keys, this.#services, maker);
+    const set = checkedSettings(keys, this.#services, { maker, remote: this.session.target });
     const moved = this.profile.groundMoved(set);
     if (moved) this.refuseWhileBusy(`a change of ${moved}`);
     return set;

@@ -3,9 +3,10 @@ import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { Fault } from "../fault.ts";
 import type { Agent } from "./agent.ts";
-import { agentKeys, checkKeys, checkName, sessionKeys } from "./keys.ts";
-import { checkPower, folderWithin, real } from "./limits.ts";
+import { agentKeys, checkKeys, checkName, newSessionKeys, sessionKeys } from "./keys.ts";
+import { checkPower, folderThere, folderWithin, real } from "./limits.ts";
 import type { Keys } from "./live.ts";
+import { noRemotes } from "./reach.ts";
 import type { Services } from "./services.ts";
 
 export interface SplitKeys {
@@ -19,12 +20,12 @@ export function splitKeys(keys: Keys): SplitKeys {
   const split: SplitKeys = { session: new Map(), agent: new Map(), env: new Map() };
   for (const [key, value] of keys) {
     if (key.startsWith("env.")) split.env.set(key.slice(4), value);
-    else if (Object.hasOwn(sessionKeys, key)) split.session.set(key, value);
+    else if (Object.hasOwn(newSessionKeys, key)) split.session.set(key, value);
     else if (Object.hasOwn(agentKeys, key)) split.agent.set(key, value);
     else
       throw new Fault(
         "invalid",
-        `unknown key ${key}; there are ${[...new Set([...Object.keys(sessionKeys), ...Object.keys(agentKeys)])].join(" ")} env.NAME`,
+        `unknown key ${key}; there are ${[...new Set([...Object.keys(newSessionKeys), ...Object.keys(agentKeys)])].join(" ")} env.NAME`,
       );
   }
   return split;
@@ -33,19 +34,46 @@ export function splitKeys(keys: Keys): SplitKeys {
 /**
  * Session keys as a create or cfg write gives them, checked. With `cwd` goes `within`, which is no key of anybody's: the folder that it must
  * stay in, whatever lies at that path later; for the owner the one that it leads to now.
+ * @param remote the host that the session's tools run on, unless `keys` say another one; there nothing of a folder is known here
  */
-export function checkedSessionKeys(keys: Keys, services: Services, maker?: Agent): Record<string, string> {
-  checkKeys(keys, sessionKeys);
+export function checkedSessionKeys(
+  keys: Keys,
+  services: Services,
+  {
+    maker,
+    remote = "",
+    known = sessionKeys,
+  }: { maker?: Agent; remote?: string; known?: typeof sessionKeys } = {},
+): Record<string, string> {
+  checkKeys(keys, known);
   const set = Object.fromEntries(keys);
-  if (set.cwd) set.cwd = checkFolder(set.cwd);
-  if (set.cwd !== undefined) {
-    if (maker) set.cwd = folderWithin(set.cwd, maker);
-    set.within = maker?.profile.bound() ?? (set.cwd && real(set.cwd));
-  }
+  if (set.remote) checkRemote(set.remote, services);
+  const there = (set.remote ?? remote) !== "";
+  if (set.remoteSession && !there)
+    throw new Fault("invalid", "remoteSession needs remote, the host that it is on");
+  if (set.cwd !== undefined) Object.assign(set, ground(set.cwd, there, maker));
   if (set.sandbox) services.sandboxConfigs.check(set.sandbox);
-  if (set.remote)
-    throw new Fault("invalid", `remote=${set.remote}: sessions on other hosts are not built in yet`);
   return set;
+}
+
+/** @throws Fault where that cannot be a host */
+function checkRemote(target: string, { remotes }: Services): void {
+  if (!remotes) throw new Fault("unavailable", `remote=${target}: ${noRemotes}`);
+  remotes.check(target);
+}
+
+/** A working folder, empty = none, and what it has to stay in. */
+function ground(cwd: string, there: boolean, maker: Agent | undefined): { cwd: string; within: string } {
+  if (there) return { cwd: maker ? folderThere(cwd, maker) : checkFolderThere(cwd), within: "" };
+  const folder = cwd && checkFolder(cwd);
+  if (maker) return { cwd: folderWithin(folder, maker), within: maker.profile.bound() };
+  return { cwd: folder, within: folder && real(folder) };
+}
+
+/** The path of a folder on another host. */
+function checkFolderThere(path: string): string {
+  if (path === "" || path.startsWith("/") || path === "~" || path.startsWith("~/")) return path;
+  throw new Fault("invalid", `cwd=${path}: an absolute path on the other host, or one below ~, is right`);
 }
 
 /** What ollie gives to tools itself, and what would turn its own programs into others. */
@@ -67,12 +95,12 @@ export function agentPlan(
   keys: Keys,
   services: Services,
   freeName: (wanted: string) => string,
-  maker?: Agent,
+  { maker, remote }: { maker?: Agent; remote: string },
 ): { name: string; set: Record<string, string | null> } {
   const rest = new Map(keys);
   const given = rest.get("name");
   rest.delete("name");
-  const set = checkedSettings(rest, services, maker);
+  const set = checkedSettings(rest, services, { maker, remote });
   const config = set.agent ?? "default";
   checkAgent(config, services);
   if (maker) checkPower(config, maker, services);
@@ -87,11 +115,11 @@ function checkAgent(name: string, services: Services): void {
   if (sandbox) services.sandboxConfigs.check(sandbox);
 }
 
-/** Checks agent keys as a create or cfg write gives them; null unsets. `within` as in `checkedSessionKeys`. */
+/** Checks agent keys as a create or cfg write gives them; null unsets. `within` and `remote` as in `checkedSessionKeys`. */
 export function checkedSettings(
   keys: Keys,
   services: Services,
-  maker?: Agent,
+  { maker, remote }: { maker?: Agent; remote: string },
 ): Record<string, string | null> {
   checkKeys(keys, agentKeys);
   const set: Record<string, string | null> = {};
@@ -99,10 +127,9 @@ export function checkedSettings(
   if (set.backend) services.backend(set.backend);
   if (set.agent) checkAgent(set.agent, services);
   if (set.agent && maker) checkPower(set.agent, maker, services);
-  if (set.cwd) set.cwd = checkFolder(set.cwd);
   if (set.cwd !== undefined) {
-    if (maker) set.cwd = folderWithin(set.cwd ?? undefined, maker);
-    set.within = maker?.profile.bound() ?? (set.cwd ? real(set.cwd) : null);
+    const { cwd, within } = ground(set.cwd ?? "", remote !== "", maker);
+    Object.assign(set, { cwd: cwd || null, within: within || null });
   }
   return set;
 }

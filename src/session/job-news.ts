@@ -6,7 +6,6 @@
  * without the mark, so a server that finds a job ended looks first whether the agent has the message.
  */
 import { Cleaner } from "../exec/clean.ts";
-import { endJob } from "../exec/job/control.ts";
 import type { Agent } from "./agent.ts";
 import type { Job } from "./job.ts";
 import type { Session } from "./session.ts";
@@ -46,10 +45,11 @@ export async function tellEnd(
 }
 
 async function endWhatIsLeft(job: Job): Promise<string[]> {
-  const left = await endJob(job.folder, job.record.supervisor, grace);
-  if (left.length === 0) return ["All of its processes have been ended."];
-  const names = left.map(({ pid, command }) => `pid ${pid} ${command}`.trim()).join(", ");
-  return [`These of its processes could not be ended: ${names}.`];
+  if (!job.record.supervisor) return [];
+  const left = await job.run.end(grace);
+  return [
+    left ? `These of its processes could not be ended: ${left}.` : "All of its processes have been ended.",
+  ];
 }
 
 function message(job: Job, remarks: readonly string[]): string {
@@ -68,6 +68,8 @@ function shortened(command: string): string {
 }
 
 function howItEnded({ ending, record }: Job): string {
+  if (!ending && !record.supervisor)
+    return "is lost: its host knows nothing of it any more, and nobody knows how it ended.";
   if (!ending)
     return "is lost: its supervisor was killed or the machine was started anew, and nobody knows how it ended.";
   const how = ending.signal ? `was ended by ${ending.signal}` : `has ended with exit status ${ending.code}`;

@@ -1,12 +1,13 @@
 /** A live job: an actor, its folder on disk, and the views and verbs that the tree shows of them. */
 import { constants } from "node:os";
 import { type JobEnding, type JobRef, type JobSnapshot, type JobWork, jobLine } from "../../actors/job.ts";
-import { endJob, endSupervisor, signalJob } from "../exec/job/control.ts";
 import type { JobExit } from "../exec/job/folder.ts";
 import { JobOutput } from "../exec/job/output.ts";
-import { type JobEnding as FoundEnding, lookAt, watchJob } from "../exec/job/watch.ts";
+import type { JobEnding as FoundEnding } from "../exec/job/watch.ts";
 import { Fault } from "../fault.ts";
 import type { JobRecord } from "../store/job-store.ts";
+import { type JobRun, RunHere } from "./job-run.ts";
+import { RunThere } from "./job-there.ts";
 import type { LiveJob, Stamp, Topic } from "./live.ts";
 import type { Session } from "./session.ts";
 import { Stamps } from "./stamps.ts";
@@ -16,6 +17,7 @@ const grace = 2000;
 
 export class Job implements LiveJob, JobWork {
   readonly out: JobOutput;
+  readonly run: JobRun;
   removed = false;
   #exit?: JobExit;
   #ref?: JobRef;
@@ -34,12 +36,17 @@ export class Job implements LiveJob, JobWork {
     readonly qid: number,
   ) {
     this.#stamps = new Stamps(record.started);
-    this.out = new JobOutput(() => this.folder);
+    const folder = () => this.folder;
+    this.out = new JobOutput(folder);
+    const { supervisor, op } = record;
+    this.run = supervisor
+      ? new RunHere(folder, supervisor)
+      : new RunThere(folder, op ?? "", () => session.reach.required("job"));
   }
 
   /** How it has ended as far as the disk tells now; undefined while it runs. */
   look(): JobEnding | undefined {
-    const found = lookAt(this.folder, this.record.supervisor);
+    const found = this.run.look();
     return found && this.#take(found);
   }
 
@@ -105,7 +112,7 @@ export class Job implements LiveJob, JobWork {
     const signal = verbOf(line);
     if (this.#ended) throw new Fault("invalid", `job ${this.id} has ended (${this.#state})`);
     if (signal === "kill") await this.kill();
-    else signalJob(this.folder, this.record.supervisor, signal);
+    else await this.run.signal(signal);
   }
 
   /** Resolves when all of it is gone. @throws Fault that names what could not be ended */
@@ -129,19 +136,18 @@ export class Job implements LiveJob, JobWork {
   // What the machine needs.
 
   async watchEnd(signal: AbortSignal): Promise<JobEnding> {
-    return this.#take(await watchJob(() => this.folder, this.record.supervisor, signal));
+    return this.#take(await this.run.watchEnd(signal));
   }
 
   /** Resolves with whether all of it is gone. */
   async endTree(): Promise<boolean> {
-    const left = await endJob(this.folder, this.record.supervisor, grace);
-    this.#left = left.map(({ pid, command }) => `pid ${pid} ${command}`.trim()).join(", ");
+    this.#left = await this.run.end(grace);
     if (this.#left) this.#tell();
-    return left.length === 0;
+    return this.#left === "";
   }
 
   giveUp(): void {
-    endSupervisor(this.record.supervisor);
+    this.run.giveUp();
   }
 
   hasEnded(): void {

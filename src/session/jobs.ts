@@ -4,6 +4,7 @@
  */
 import type { JobEnding, JobRef } from "../../actors/job.ts";
 import type { SessionRef } from "../../actors/session.ts";
+import { reserveExit } from "../exec/job/folder.ts";
 import { startJob } from "../exec/job/start.ts";
 import { Fault } from "../fault.ts";
 import type { JobRecord } from "../store/job-store.ts";
@@ -66,7 +67,36 @@ export class Jobs implements JobStarter {
     return [...report, ...running];
   }
 
-  async start(execution: Execution, request: JobRequest): Promise<{ id: string }> {
+  start(execution: Execution, request: JobRequest): Promise<{ id: string }> {
+    return this.#admitted(() =>
+      this.#start(request, (folder, keep) =>
+        startJob(execution, folder, (supervisor) => keep({ supervisor })),
+      ),
+    );
+  }
+
+  startThere(opId: string, request: JobRequest, begin: () => Promise<void>): Promise<{ id: string }> {
+    return this.#admitted(() =>
+      this.#start(request, async (folder, keep) => {
+        reserveExit(folder);
+        await keep({ op: opId });
+        await begin();
+      }),
+    );
+  }
+
+  /** What runs on another host already, and nobody here waits for any more, becomes a job. */
+  async adopt(opId: string, request: JobRequest): Promise<{ id: string }> {
+    const known = this.all().find((job) => job.record.op === opId);
+    return known
+      ? { id: known.id }
+      : this.#start(request, async (folder, keep) => {
+          reserveExit(folder);
+          await keep({ op: opId });
+        });
+  }
+
+  async #admitted(start: () => Promise<{ id: string }>): Promise<{ id: string }> {
     if (this.running.length + this.#starting >= mostRunning)
       throw new Fault(
         "busy",
@@ -74,7 +104,7 @@ export class Jobs implements JobStarter {
       );
     this.#starting++;
     try {
-      return await this.#start(execution, request);
+      return await start();
     } finally {
       this.#starting--;
     }
@@ -115,14 +145,21 @@ export class Jobs implements JobStarter {
     queueMicrotask(() => void this.#tell(job));
   }
 
-  async #start(execution: Execution, request: JobRequest): Promise<{ id: string }> {
+  /** @param run starts it, once `keep` has written down how it is found again */
+  async #start(
+    request: JobRequest,
+    run: (
+      folder: string,
+      keep: (found: Pick<JobRecord, "supervisor" | "op">) => Promise<void>,
+    ) => Promise<unknown>,
+  ): Promise<{ id: string }> {
     const { store, name } = this.session;
     const agent = this.session.agent(request.agent);
     if (!agent || this.session.removed) throw new Fault("missing", `session ${name} has been removed`);
     const id = await store.jobs.create();
     let record: JobRecord | undefined;
     try {
-      await startJob(execution, store.jobs.folder(id), (supervisor) => {
+      await run(store.jobs.folder(id), (found) => {
         record = {
           v: 1,
           tool: request.tool,
@@ -131,7 +168,7 @@ export class Jobs implements JobStarter {
           chat: agent.chat.length,
           notify: request.notify,
           started: Date.now(),
-          supervisor,
+          ...found,
         };
         return store.jobs.write(id, record);
       });

@@ -74,6 +74,18 @@ export const sessionKeys: Record<string, Key> = {
   share: key(text, "sessions whose tools may prompt this one, with commas"),
 };
 
+/** What can only be said when a session is made. */
+export const newSessionKeys: Record<string, Key> = {
+  ...sessionKeys,
+  remoteSession: key((name, value) => {
+    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value))
+      throw new Fault(
+        "invalid",
+        `${name}=${value}: the whole id of a session there is right (olliesrv remote ls)`,
+      );
+  }, "id of a session on that host, to go on with it"),
+};
+
 /** Refuses keys that do not exist and values that make no sense. An empty value unsets and is always right. */
 export function checkKeys(keys: Keys, known: Record<string, Key>): void {
   for (const [key, value] of keys) {

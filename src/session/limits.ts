@@ -74,6 +74,16 @@ export function folderWithin(path: string | undefined, maker: Agent): string {
   throw new Fault("denied", `cwd=${path}: a tool's agents work in ${own} or below it`);
 }
 
+/** The same on another host, where nobody here can tell what a path leads to: it is the maker's own. */
+export function folderThere(path: string, maker: Agent): string {
+  const own = maker.profile.cwd();
+  if (path === "" || path === own) return own;
+  throw new Fault(
+    "denied",
+    `cwd=${path}: on another host a tool's agents work where it works itself, in ${own}`,
+  );
+}
+
 /**
  * Refuses a working folder that by now leads out of `bound`: whoever can write where it lies can put a link in its place.
  * @param bound with links resolved; undefined: nothing is known of it

@@ -25,6 +25,7 @@ export type Topic =
   | "env"
   | "name"
   | "children" // the list of agents
+  | "remote" // remote, remotewait
   | "jobs"; // the list of jobs
 
 export interface Stamp {
@@ -151,6 +152,12 @@ export interface LiveSession {
   plan(): Uint8Array;
   /** The whole new text; atomically and durably. */
   writePlan(text: Uint8Array): Promise<void>;
+  /** Where its tools run: `line` is that of the file `remote`. */
+  readonly remote: {
+    readonly line: string;
+    readonly changes: number;
+    watch(listener: () => void): () => void;
+  };
   readonly jobs: { all(): readonly LiveJob[]; get(id: string): LiveJob | undefined };
   /** As `LiveAgent.checkCtl`. */
   checkCtl(line: string): void;

@@ -16,6 +16,8 @@ export interface Gauges {
   queued: number;
   /** Background jobs that run. */
   jobs: number;
+  /** Sessions whose tools run on another host, by the state of the way there. */
+  remotes: Record<string, number>;
   /** 9P requests by type, since the start. */
   ops: Record<string, number>;
   connections: number;
@@ -32,6 +34,12 @@ export function metricsText(counters: Counters, gauges: Gauges): string {
   metric("agents_busy", "gauge", "Agents that are not idle.", [["", gauges.busy]]);
   metric("queue_depth", "gauge", "Texts that wait in queues.", [["", gauges.queued]]);
   metric("jobs_running", "gauge", "Background jobs that run.", [["", gauges.jobs]]);
+  metric(
+    "remotes",
+    "gauge",
+    "Sessions on other hosts, by the state of the way there.",
+    Object.entries(gauges.remotes).map(([state, n]) => [`{state="${state}"}`, n]),
+  );
   metric("turns_total", "counter", "Turns begun.", [["", counters.turns]]);
   metric("model_requests_total", "counter", "Requests sent to model providers.", [["", counters.requests]]);
   metric("tokens_total", "counter", "Tokens as providers report them.", [

@@ -33,6 +33,8 @@ export interface SessionRemote {
   readonly jobs: RemoteJobs;
   /** One line for people: state, target, and what there is to say. */
   readonly line: string;
+  /** The host can be used now. */
+  readonly ready: boolean;
   /** What is known of its state machine, without secrets. */
   snapshot(): unknown;
   /** Milliseconds that a call waits for a lost host before that is told. */

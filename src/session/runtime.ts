@@ -5,7 +5,7 @@ import { newId } from "../ids.ts";
 import type { Store } from "../store/store.ts";
 import type { Agent } from "./agent.ts";
 import { agentPlan, checkEnv, checkedSessionKeys, splitKeys } from "./checked.ts";
-import { agentKeys, checkName, sessionKeys, template } from "./keys.ts";
+import { agentKeys, checkName, newSessionKeys, sessionKeys, template } from "./keys.ts";
 import { checkGiven, childKey, childName } from "./limits.ts";
 import type { Keys, Runtime as LiveRuntime, Stamp } from "./live.ts";
 import { metricsText } from "./metrics.ts";
@@ -69,6 +69,7 @@ export class Runtime implements LiveRuntime {
         const live = new Session(this, session, this.services);
         this.#sessions.set(name, live);
         report.push(...live.jobs.restore());
+        live.resume();
       } catch (error) {
         this.damage.push(`session ${name} could not be opened: ${toFault(error).message}`);
       }
@@ -91,9 +92,14 @@ export class Runtime implements LiveRuntime {
     if (keys.get("from")) throw new Fault("invalid", "from: forking a session is not built in yet");
     const { session, agent, env } = splitKeys(keys);
     if (maker && !session.has("cwd")) session.set("cwd", "");
-    const { name = "", ...cfg } = checkedSessionKeys(session, this.services, maker);
+    const remote = maker?.session.target ?? session.get("remote") ?? "";
+    const about = { maker, remote };
+    const { name = "", ...cfg } = checkedSessionKeys(session, this.services, {
+      ...about,
+      known: newSessionKeys,
+    });
     checkEnv(env);
-    const first = agentPlan(agent, this.services, (wanted) => wanted, maker);
+    const first = agentPlan(agent, this.services, (wanted) => wanted, about);
     const sessionName = maker ? childName(name, maker) : name || newId();
     this.checkFree(sessionName);
     const store = await this.store.createSession(
@@ -133,6 +139,7 @@ export class Runtime implements LiveRuntime {
       busy: agents.filter((agent) => agent.busy).length,
       queued: agents.reduce((sum, agent) => sum + agent.queue().length, 0),
       jobs: this.sessions().reduce((sum, session) => sum + session.jobs.running.length, 0),
+      remotes: countedBy(this.sessions().flatMap(({ reach, target }) => (target ? [reach.state] : []))),
       ...this.reports.ninep(),
     });
   }
@@ -168,10 +175,17 @@ export class Runtime implements LiveRuntime {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, limit);
     await Promise.race([Promise.all(agents.map((agent) => agent.halt())), late]);
-    clearTimeout(timer);
     for (const session of this.sessions()) session.jobs.letGo();
+    await Promise.race([Promise.all(this.sessions().map((session) => session.reach.leave()?.close())), late]);
+    clearTimeout(timer);
     await Promise.all(this.sessions().map((session) => session.servicePool.close()));
   }
+}
+
+function countedBy(words: readonly string[]): Record<string, number> {
+  const counted: Record<string, number> = {};
+  for (const word of words) counted[word] = (counted[word] ?? 0) + 1;
+  return counted;
 }
 
 function unset(values: Record<string, string>): Record<string, string> {

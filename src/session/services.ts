@@ -5,6 +5,7 @@ import type { SandboxConfigs } from "../sandbox/configs.ts";
 import type { CageRequest } from "../sandbox/sandbox.ts";
 import type { TurnServices } from "../turn/host.ts";
 import type { LiveAgent } from "./live.ts";
+import type { RemoteHosts } from "./remote.ts";
 
 /** Where the tools of an agent find the tree as it is for them; made when first asked for, and gone with the agent. */
 export interface ToolAddresses {
@@ -15,6 +16,8 @@ export interface ToolAddresses {
 }
 
 export interface Services extends TurnServices {
+  /** Absent where no other host can be reached. */
+  readonly remotes?: RemoteHosts;
   readonly addresses: ToolAddresses;
   /** Sandbox configs. */
   readonly sandboxConfigs: SandboxConfigs;

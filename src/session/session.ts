@@ -14,10 +14,17 @@ import { agentKeys, checkName, envLines, keyLines, sessionKeys, template } from 
 import { checkGiven, childName } from "./limits.ts";
 import type { Keys, LiveSession, Stamp, Topic } from "./live.ts";
 import { liveSession } from "./machine.ts";
+import { ownerOf } from "./owner.ts";
+import { Reach } from "./reach.ts";
+import { recover } from "./recover.ts";
+import type { SessionRemote } from "./remote.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { Stamps } from "./stamps.ts";
 import { tap } from "./tap.ts";
+
+/** Milliseconds for which a host is tried whose session is to be removed. */
+const destroyLimit = 60_000;
 
 export class Session implements LiveSession {
   readonly qid: number;
@@ -25,6 +32,8 @@ export class Session implements LiveSession {
   readonly jobs: Jobs;
   /** The programs that run beside the calls of its agents. */
   readonly servicePool = new ServicePool();
+  /** Where its tools run. */
+  readonly reach: Reach;
   readonly #services: Services;
   readonly #stamps: Stamps;
   readonly #actor: SessionRef;
@@ -32,6 +41,7 @@ export class Session implements LiveSession {
   /** Names of agents that are being made. */
   readonly #reserved = new Set<string>();
   #removed = false;
+  readonly #ending = new AbortController();
 
   constructor(
     readonly runtime: Runtime,
@@ -41,14 +51,20 @@ export class Session implements LiveSession {
     this.#services = services;
     this.qid = services.nextQid();
     this.#stamps = new Stamps(store.json.created);
+    this.reach = new Reach(
+      services,
+      () => ownerOf(this),
+      () => this.#reachChanged(),
+    );
     this.#actor = createActor(liveSession, { id: "session", inspect: tap(this) });
     this.#actor.start();
     this.jobs = new Jobs(this, services, this.#actor);
     for (const agent of store.agents()) this.#adopt(agent);
   }
 
-  /** Says in chat what the config of an agent just made asks for in vain. */
+  /** Says in chat what the config of an agent just made asks for in vain. What another host has is not known yet. */
   welcome(agent: Agent): void {
+    if (this.target) return;
     const missing = agent.toolbox.missing().join(", ");
     if (!missing) return;
     agent.chat.block(
@@ -85,7 +101,12 @@ export class Session implements LiveSession {
   }
 
   get cwd(): string {
-    return this.store.json.cfg.cwd || this.#services.cwd;
+    return this.store.json.cfg.cwd || (this.target ? "~" : this.#services.cwd);
+  }
+
+  /** The host that its tools run on, as `remote=` says; empty: this one. */
+  get target(): string {
+    return this.store.json.cfg.remote ?? "";
   }
 
   /** What child sessions that tools make are to have in common with it. */
@@ -97,6 +118,10 @@ export class Session implements LiveSession {
   /** The folder that `cwd` has to stay in, links resolved; undefined in a session that was made before that was kept. */
   get within(): string | undefined {
     return this.store.json.cfg.cwd ? this.store.json.cfg.within : this.#services.cwd;
+  }
+
+  get remote(): Reach {
+    return this.reach;
   }
 
   stamp(topic: Topic): Stamp {
@@ -122,7 +147,10 @@ export class Session implements LiveSession {
     if (maker) checkGiven(keys);
     // Where a tool makes it, it has a folder of its own: the session's may be one that the maker has no business in.
     const wanted = maker ? new Map([["cwd", ""], ...keys]) : keys;
-    const { name, set } = agentPlan(wanted, this.#services, (wanted) => this.#freeName(wanted), maker);
+    const { name, set } = agentPlan(wanted, this.#services, (wanted) => this.#freeName(wanted), {
+      maker,
+      remote: this.target,
+    });
     if (this.#taken(name)) throw new Fault("exists", `agent ${name} exists in session ${this.name}`);
     this.#reserved.add(name);
     try {
@@ -191,6 +219,43 @@ export class Session implements LiveSession {
     );
   }
 
+  #reachChanged(): void {
+    this.#stamps.touch("remote");
+    this.recover();
+  }
+
+  /** The tools run somewhere else from now on; none has run there yet. */
+  async #move(): Promise<void> {
+    const left = this.reach.leave();
+    if (this.store.json.locator) await this.store.update((json) => delete json.locator);
+    if (left) void this.#endThere(left);
+  }
+
+  /** Ends the session on another host, if ollie has made it; in the background, since that host may be away. */
+  async #endThere(remote: SessionRemote): Promise<void> {
+    const { host } = remote.hands;
+    try {
+      await remote.destroy(AbortSignal.timeout(destroyLimit));
+    } catch (error) {
+      const left = `session ${this.name} is gone; what it has on ${host} is removed there when its time is over`;
+      this.#services.log.warn({ err: error, host }, left);
+    }
+    await remote.close().catch(() => {});
+  }
+
+  /** Goes on after a restart with what was under way on another host. */
+  resume(): void {
+    const unknown = this.#agents.some((agent) => agent.store.state.operations.size > 0);
+    if (!this.target || !unknown) return;
+    // A host that cannot be reached is tried again by itself, or when somebody asks for it.
+    this.reach.remote?.hands.ready(this.#ending.signal, { lost() {}, back() {} }).catch(() => {});
+  }
+
+  /** Accounts for what turns have left on another host, as far as that can be asked. */
+  recover(): void {
+    if (this.target && !this.#removed) void recover(this, this.#services.log);
+  }
+
   /** There is one more job, or one less. */
   jobsChanged(): void {
     this.#stamps.touch("jobs");
@@ -211,6 +276,7 @@ export class Session implements LiveSession {
 
   async configure(keys: Keys, maker?: Agent): Promise<void> {
     const { name, ...set } = this.#checkConfigure(keys, maker);
+    const before = this.target;
     if (name !== undefined) await this.rename(name);
     await this.store.update((json) => {
       for (const [key, value] of Object.entries(set)) {
@@ -218,16 +284,31 @@ export class Session implements LiveSession {
         else json.cfg[key] = value;
       }
     });
+    if (set.remote !== undefined && set.remote !== before) await this.#move();
     this.#stamps.touch("cfg");
     for (const agent of this.#agents) agent.touch("cfg", "turn");
   }
 
   #checkConfigure(keys: Keys, maker?: Agent): Record<string, string> {
-    const set = checkedSessionKeys(keys, this.#services, maker);
+    const wanted = keys.get("remote");
+    const moves = wanted !== undefined && wanted !== this.target;
+    if (moves) this.#checkMove();
+    // A folder of one host says nothing of another one's.
+    const all = moves && !keys.has("cwd") ? new Map([...keys, ["cwd", this.store.json.cfg.cwd ?? ""]]) : keys;
+    const set = checkedSessionKeys(all, this.#services, { maker, remote: this.target });
     if (set.name !== undefined) this.runtime.checkFree(set.name, this);
     if (set.cwd !== undefined && set.cwd !== this.store.json.cfg.cwd)
       for (const agent of this.#agents) agent.refuseWhileBusy("a change of cwd");
     return set;
+  }
+
+  #checkMove(): void {
+    if (this.#agents.some((agent) => agent.store.state.ranElsewhere))
+      throw new Fault(
+        "denied",
+        `remote: tools of this session have run on ${this.target}, where its project is; make another session (session/new) for another host`,
+      );
+    for (const agent of this.#agents) agent.refuseWhileBusy("a change of remote");
   }
 
   envMap(): ReadonlyMap<string, string> {
@@ -317,6 +398,8 @@ export class Session implements LiveSession {
     save: async () => {
       for (const agent of this.#agents) await agent.ctl("save");
     },
+    reconnect: async () => this.reach.required("reconnect").reconnect(),
+    sync: () => this.reach.required("sync").sync(),
   };
 
   // Its end.
@@ -333,6 +416,7 @@ export class Session implements LiveSession {
   async remove(): Promise<void> {
     if (this.#removed) return;
     this.#removed = true;
+    this.#ending.abort();
     if (this.jobs.busy) {
       // Their actors end with the session's, so they come first; and none is started meanwhile.
       for (const agent of this.#agents) agent.stop();
@@ -343,8 +427,22 @@ export class Session implements LiveSession {
     for (const agent of this.#agents) agent.end();
     this.jobs.retire();
     this.runtime.forget(this);
+    const { locator } = this.store.json;
+    const there = this.reach.opened ?? (locator && this.#lastWay());
+    this.reach.leave();
+    this.reach.end();
+    if (there) void this.#endThere(there);
     await this.servicePool.close();
     await this.store.remove();
+  }
+
+  /** To a host that this server has not needed yet. */
+  #lastWay(): SessionRemote | undefined {
+    try {
+      return this.reach.remote;
+    } catch {
+      return undefined;
+    }
   }
 
   #alive(): void {

@@ -16,6 +16,8 @@ import type { Cage } from "../sandbox/cage.ts";
 import { SandboxConfigs } from "../sandbox/configs.ts";
 import { confinementText } from "../sandbox/report.ts";
 import type { CageRequest, Sandbox } from "../sandbox/sandbox.ts";
+import type { Hands } from "../tools/hands.ts";
+import { handsHere } from "../tools/here.ts";
 import { createRegistry } from "../tools/registry.ts";
 import type { ToolRegistry } from "../tools/tool.ts";
 import { groundOf } from "./ground.ts";
@@ -32,6 +34,7 @@ export class Shared implements Services {
   readonly cwd = process.cwd();
   readonly retryDelay = retryDelay;
   readonly elevation: Elevation;
+  readonly hands: Hands = handsHere(() => this.#tools);
   #config: Config;
   #backends: BackendRegistry;
   #tools: ToolRegistry;
@@ -74,10 +77,6 @@ export class Shared implements Services {
   close(): void {
     this.#backends.close();
     this.#tools.close();
-  }
-
-  get registry(): ToolRegistry {
-    return this.#tools;
   }
 
   get sandboxConfigs(): SandboxConfigs {

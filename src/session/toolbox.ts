@@ -3,32 +3,32 @@ import { Fault } from "../fault.ts";
 import type { AgentStore } from "../store/agent-store.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Profile } from "./profile.ts";
-import type { Services } from "./services.ts";
+import type { Reach } from "./reach.ts";
 
 export class Toolbox {
   constructor(
     readonly store: AgentStore,
-    readonly services: Services,
+    readonly reach: Reach,
     readonly profile: Profile,
   ) {}
 
-  /** Sorted by name; only those that exist on this host. */
+  /** Sorted by name; only those that exist on the session's host. */
   loaded(): Tool[] {
     const { loaded, unloaded } = this.store.state;
     const names = new Set(this.#autoLoad().filter((name) => !unloaded.has(name)));
     for (const name of loaded) names.add(name);
-    return this.services.registry.list().filter(({ name }) => names.has(name) && this.#allowed(name));
+    return this.reach.tools().filter(({ name }) => names.has(name) && this.#allowed(name));
   }
 
   /** What it has not loaded and may load. */
   loadable(): Tool[] {
     const loaded = new Set(this.loaded());
-    return this.services.registry.list().filter((tool) => !loaded.has(tool) && this.#allowed(tool.name));
+    return this.reach.tools().filter((tool) => !loaded.has(tool) && this.#allowed(tool.name));
   }
 
-  /** What the config wants loaded and this host does not have. */
+  /** What the config wants loaded and the session's host does not have. */
   missing(): string[] {
-    return this.profile.config().autoLoad.filter((name) => !this.services.registry.get(name));
+    return this.profile.config().autoLoad.filter((name) => !this.reach.tool(name));
   }
 
   /** `NAME` loads, `-NAME` unloads; all or nothing. */
@@ -49,8 +49,11 @@ export class Toolbox {
   }
 
   #loadable(name: string): string {
-    if (!this.services.registry.get(name))
-      throw new Fault("missing", `no tool ${name} on this host; the file tools of the root lists them`);
+    if (!this.reach.tool(name))
+      throw new Fault(
+        "missing",
+        `no tool ${name} on ${this.reach.hands.host ?? "this host"}; the file tools of the root lists ${this.reach.hands.host === undefined ? "them" : "those of this host"}`,
+      );
     if (!this.#allowed(name))
       throw new Fault("denied", `tool ${name} is not in allowTools of agent ${this.profile.config().name}`);
     return name;
@@ -58,7 +61,7 @@ export class Toolbox {
 
   /** A cold tool is only listed until somebody asks for it. */
   #autoLoad(): string[] {
-    return this.profile.config().autoLoad.filter((name) => this.services.registry.get(name)?.tier === "hot");
+    return this.profile.config().autoLoad.filter((name) => this.reach.tool(name)?.tier === "hot");
   }
 
   #allowed(name: string): boolean {

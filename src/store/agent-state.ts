@@ -67,6 +67,13 @@ export interface AgentState {
   unloaded: Set<string>;
   /** Answers of the model in the running or last turn, broken ones not counted. */
   steps: number;
+  /**
+   * Operations on another host that nothing is known of yet, with the ids of their calls; those of an earlier turn without, since other calls
+   * may have the same.
+   */
+  operations: Map<string, string>;
+  /** A tool of this agent has run on another host. */
+  ranElsewhere: boolean;
   /** Byte of the journal from which the history can be read: the last clear, or the oldest text that waited then. */
   historyFrom: number;
 }
@@ -96,6 +103,8 @@ export function emptyState(): AgentState {
     loaded: new Set(),
     unloaded: new Set(),
     steps: 0,
+    operations: new Map(),
+    ranElsewhere: false,
     historyFrom: 0,
   };
 }
@@ -145,9 +154,18 @@ export function fold(state: AgentState, record: JournalRecord, place: Place): vo
       state.historyFrom = Math.min(place.at, ...state.waiting.map((held) => held.place.at));
       state.lastRequest = undefined;
       return;
-    case "note":
     case "call":
+      if (record.op === undefined) return;
+      state.operations.set(record.op, record.id);
+      state.ranElsewhere = true;
+      return;
     case "result":
+      for (const [op, id] of state.operations) if (id === record.id) state.operations.delete(op);
+      return;
+    case "op":
+      state.operations.delete(record.op);
+      return;
+    case "note":
       return;
   }
 }
@@ -177,6 +195,7 @@ function begin(state: AgentState, record: Extract<JournalRecord, { t: "turn" }>,
   state.running = { id, prompt, at, chatAt, offset, from: place.at };
   state.turn = noUsage();
   state.steps = 0;
+  for (const op of state.operations.keys()) state.operations.set(op, "");
 }
 
 function end(state: AgentState, record: Extract<JournalRecord, { t: "end" }>, place: Place): void {

@@ -9,7 +9,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { readFamily } from "../exec/job/folder.ts";
+import { readExit, readFamily } from "../exec/job/folder.ts";
 import { lookAt } from "../exec/job/watch.ts";
 import { toFault } from "../fault.ts";
 import { fileMode, folderMode, isErrno } from "./disk.ts";
@@ -27,8 +27,10 @@ const schema = z.looseObject({
   notify: z.boolean(),
   /** Milliseconds since 1970. */
   started: z.number(),
-  /** As `Supervisor`. */
-  supervisor: z.object({ pid: z.int().positive(), start: z.string(), boot: z.string() }),
+  /** As `Supervisor`; absent where it runs on another host. */
+  supervisor: z.object({ pid: z.int().positive(), start: z.string(), boot: z.string() }).optional(),
+  /** Its operation there. */
+  op: z.string().optional(),
 });
 export type JobRecord = z.infer<typeof schema>;
 
@@ -45,7 +47,9 @@ export function runningJobs(stateFolder: string): { session: string; id: string;
       const folder = join(sessions, session, folderName, id);
       try {
         const record = readRecord(folder);
-        return lookAt(folder, record.supervisor) ? [] : [{ session, id, record }];
+        const here = record.supervisor;
+        const ended = here ? lookAt(folder, here) : readExit(folder);
+        return ended ? [] : [{ session, id, record }];
       } catch {
         return [];
       }

@@ -60,8 +60,10 @@ export const recordSchema = z.discriminatedUnion("t", [
     partial: z.boolean().optional(),
     opaque: z.object({ backend: z.string(), model: z.string(), data: z.unknown() }).optional(),
   }),
-  /** A call is about to run. On disk before it does. */
-  z.object({ t: z.literal("call"), at, id: z.string() }),
+  /** A call is about to run. On disk before it does. `op`: the operation that it is on another host. */
+  z.object({ t: z.literal("call"), at, id: z.string(), op: z.string().optional() }),
+  /** An operation whose end the turn has not seen is accounted for: it is a job of the session now, or chat tells how it ended. */
+  z.object({ t: z.literal("op"), at, op: z.string() }),
   /** Its one result, as the model gets it. */
   z.object({
     t: z.literal("result"),

@@ -16,10 +16,12 @@ export const sessionSchema = z.looseObject({
   id: z.string().regex(/^\w+$/, "must be letters and digits"),
   /** Milliseconds since 1970. */
   created: z.number(),
-  /** The session keys of `cfg` that are set (`cwd`, `remote`, `sandbox`, `share`); the name is the folder's. */
+  /** The session keys of `cfg` that are set (`cwd`, `remote`, `remoteSession`, `sandbox`, `share`); the name is the folder's. */
   cfg: strings,
   /** What `env` gives to the session's tools. */
   env: strings,
+  /** Which session on another host is this one's, with the key that its operations are sealed with: shown nowhere. */
+  locator: z.record(z.string(), z.unknown()).optional(),
 });
 
 export type SessionJson = z.infer<typeof sessionSchema>;
@@ -105,6 +107,7 @@ function usable(fields: Record<string, unknown>, created: number): SessionJson {
     created: time.success ? time.data : created,
     cfg: stringsOf(fields.cfg),
     env: stringsOf(fields.env),
+    locator: shape.locator.safeParse(fields.locator).data,
   };
 }
 

@@ -1,4 +1,4 @@
-/** A call as a background job. */
+/** A call as a background job of its session, on this machine or another. */
 import { Fault } from "../fault.ts";
 import type { Execution } from "./execution.ts";
 import type { CallContext, CallOutcome, JobRequest, Tool } from "./tool.ts";
@@ -24,13 +24,23 @@ export async function detach(
   if (!ctx.jobs) throw new Fault("unavailable", "jobs cannot be run here; call it without detach");
   // Root's processes can only be ended by who holds the other end of their stdin, and a job has to do without.
   if (sudo) throw new Fault("denied", "what runs as root cannot run as a job; call it without detach");
-  const { id } = await ctx.jobs.start(execution, {
-    agent: ctx.agent,
-    tool: tool.name,
-    command: typeof args.command === "string" ? args.command : JSON.stringify(args),
-    notify,
-    after,
-  });
+  const { id } = await ctx.jobs.start(execution, jobRequest(tool, args, ctx, notify, after));
+  return jobOutcome(ctx, id, notify, confined);
+}
+
+export function jobRequest(
+  tool: Tool,
+  args: Record<string, unknown>,
+  ctx: CallContext,
+  notify: boolean,
+  after?: JobRequest["after"],
+): JobRequest {
+  const command = typeof args.command === "string" ? args.command : JSON.stringify(args);
+  return { agent: ctx.agent, tool: tool.name, command, notify, after };
+}
+
+/** What the model is told of a job that has been started. */
+export function jobOutcome(ctx: CallContext, id: string, notify: boolean, confined?: string): CallOutcome {
   const told = notify ? "You get a message when it ends." : "You are not told when it ends.";
   const closing = confined ? `[${confined}]` : "";
   const text = [

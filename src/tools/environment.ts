@@ -37,6 +37,7 @@ export function callEnvironment(
 }
 
 function addressVariables(ctx: CallContext, cage: Cage | undefined): Record<string, string> {
+  if (!ctx.address) return {};
   const { addr, token } = ctx.address(cage?.noUnixSockets ? "tcp" : "unix");
   return { OLLIE_ADDR: addr, ...(token && { OLLIE_TOKEN: token }) };
 }

@@ -2,9 +2,13 @@
 import type { CallContext, CallOutcome, Prepared, ToolRegistry } from "./tool.ts";
 
 /** What a call tells while it runs. */
-export interface CallListener {
+export interface CallListener extends Link {
   /** What was printed, cleaned for display. */
   output(text: string): void;
+}
+
+/** What whoever waits for another host is told of the way to it. */
+export interface Link {
   /** The host is out of reach; the call waits, and what it runs goes on there. */
   lost(host: string): void;
   back(): void;
@@ -29,7 +33,7 @@ export interface Hands {
    * Resolves when tools are known and can be run.
    * @throws CodedFault where the machine cannot be used and waiting does not help
    */
-  ready(signal: AbortSignal, listener: Pick<CallListener, "lost" | "back">): Promise<void>;
+  ready(signal: AbortSignal, listener: Link): Promise<void>;
   /**
    * As `callTool`.
    * @param opId names the call for ever: asked for again, it is not run again. `again`: a server that has ended since may have asked for it,

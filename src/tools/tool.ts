@@ -42,6 +42,11 @@ export interface ToolService {
 export interface JobStarter {
   /** Resolves when the job runs and a restart would find it. */
   start(execution: Execution, about: JobRequest): Promise<{ id: string }>;
+  /**
+   * The same for a program on another host, which `begin` starts there as the operation of that id. A restart finds it from before `begin`
+   * on; where that rejects there is no job.
+   */
+  startThere(opId: string, about: JobRequest, begin: () => Promise<void>): Promise<{ id: string }>;
 }
 
 export interface JobRequest {
@@ -73,11 +78,13 @@ export interface CallContext {
   secrets: Secrets;
   /** The session's private folder for TMPDIR and kept outputs. */
   tmp: string;
-  /** Where its tools find their tree: OLLIE_ADDR, and OLLIE_TOKEN for a port of the loopback. @throws Fault */
-  address(over: "unix" | "tcp"): { addr: string; token?: string };
+  /** Where its tools find their tree: OLLIE_ADDR, and OLLIE_TOKEN for a port of the loopback. Absent on a host that has none. @throws Fault */
+  address?(over: "unix" | "tcp"): { addr: string; token?: string };
   toolsPath: string;
   memoryPath: string;
   skillsPath: string;
+  /** Sandbox config, for hands that look it up on another machine; empty = the default one. */
+  sandbox?: string;
   /** What confines its programs. Rejects with a Fault where that is not possible here and nobody has said to do without. */
   cage(): Promise<Cage | undefined>;
   /** The same for services: what runs between the calls, when nobody looks, may not write to the project. */

@@ -1,9 +1,9 @@
 /** One tool call of an answer, from the model's text to its one result. */
 import type { ModelCall } from "../backends/backend.ts";
 import type { ElevatedCall } from "../elevate/elevation.ts";
-import { Fault, toFault } from "../fault.ts";
+import { CodedFault, Fault, toFault } from "../fault.ts";
 import type { BlockHandle } from "../store/chat.ts";
-import { callTool } from "../tools/dispatch.ts";
+import type { Hands, Link } from "../tools/hands.ts";
 import type { Approval, CallOutcome, Concurrency, Prepared } from "../tools/tool.ts";
 import { wishesOf } from "../tools/wishes.ts";
 import type { TurnHost } from "./host.ts";
@@ -15,6 +15,8 @@ export class Call {
   readonly concurrency: Concurrency;
   outcome?: CallOutcome;
   #leave?: () => void;
+  /** Names it on another host for ever: asked for again, it is not run again. */
+  readonly #opId = Bun.randomUUIDv7();
   /** What the user has said to it, where it had to be asked. */
   #approval?: Approval;
   /** Nobody waits for it any more. */
@@ -28,8 +30,12 @@ export class Call {
     readonly host: TurnHost,
     call: ModelCall,
     readonly prepared: Prepared,
-    /** Whether the server is about to end. */
-    readonly halting: () => boolean,
+    private readonly turn: {
+      /** Who ends it, should it be ended now. */
+      stopper(): string;
+      /** Has the user told of a link that is lost for long. */
+      watched(link: Link): Link;
+    },
   ) {
     this.id = call.id;
     this.name = call.name;
@@ -72,22 +78,26 @@ export class Call {
       this.host.store.chat.block("info", {}, text);
       this.host.touch("chat");
     };
-    return { session: this.host.gate, tool, args, wishes, ctx: this.host.callContext(), say };
+    const { host, sudo } = this.host.handsFor(tool);
+    const there = { host, sudo: sudo?.(this.#opId) };
+    return { session: this.host.gate, tool, args, wishes, ctx: this.host.callContext(tool), say, ...there };
   }
 
-  /** Who ends it, should it be ended now. */
   whyStopped(): Fault {
-    const who = this.halting() ? "the server's shutdown" : "the user";
-    return new Fault("interrupted", `cancelled by ${who}`);
+    return new Fault("interrupted", `cancelled by ${this.turn.stopper()}`);
   }
 
-  /** Runs the call. Aborting `signal` ends its processes; what was printed so far is still returned. Never throws. */
-  async execute(signal: AbortSignal): Promise<CallOutcome> {
+  /**
+   * Runs the call. Aborting `signal` ends its processes; what was printed so far is still returned.
+   * @throws CodedFault where nobody knows how it has gone, which is no result
+   */
+  async execute(signal: AbortSignal, link: Link): Promise<CallOutcome> {
     if (!this.prepared.ok) return { ok: false, how: "refused", text: this.prepared.text };
     const { store, services } = this.host;
+    const hands = this.host.handsFor(this.prepared.tool);
     try {
       this.#block = this.#open();
-      store.append({ t: "call", id: this.id });
+      store.append({ t: "call", id: this.id, ...(hands.host !== undefined && { op: this.#opId }) });
       await store.sync();
       if (signal.aborted)
         return {
@@ -96,12 +106,33 @@ export class Call {
           text: `${this.name} was ${this.whyStopped().message} before it ran.`,
         };
       services.counters.toolCalls++;
-      const context = { ...this.host.callContext(), approval: this.#approval };
-      return await callTool(this.prepared, context, this.id, signal, (text) => this.#show(text));
+      return await this.#run(hands, this.prepared, signal, link);
     } catch (error) {
+      if (error instanceof CodedFault) throw error;
       if (!signal.aborted) services.log.error({ err: error, tool: this.name }, "tool call failed");
       return { ok: false, how: "failed", text: `The call could not be run: ${toFault(error).message}` };
     }
+  }
+
+  #run(
+    hands: Hands,
+    prepared: Extract<Prepared, { ok: true }>,
+    signal: AbortSignal,
+    link: Link,
+  ): Promise<CallOutcome> {
+    const context = { ...this.host.callContext(prepared.tool), approval: this.#approval };
+    const names = { callId: this.id, opId: this.#opId };
+    return hands.call(prepared, context, names, signal, {
+      output: (text) => this.#show(text),
+      ...this.turn.watched(link),
+    });
+  }
+
+  /** It will have no result: what is known of it is on another host. */
+  abandon(): void {
+    this.#approval?.sudo?.password?.fill(0);
+    this.release();
+    this.#block?.close();
   }
 
   settle(outcome: CallOutcome): void {

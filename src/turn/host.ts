@@ -3,7 +3,8 @@ import type { Logger } from "pino";
 import type { Backend, Generation } from "../backends/backend.ts";
 import type { Elevation } from "../elevate/elevation.ts";
 import type { AgentStore } from "../store/agent-store.ts";
-import type { CallContext, Tool, ToolRegistry } from "../tools/tool.ts";
+import type { Hands, ProjectSurvey } from "../tools/hands.ts";
+import type { CallContext, Tool } from "../tools/tool.ts";
 import type { Gate } from "./gate.ts";
 
 /** The settings of an agent after create keys, agent config, environment and backend defaults have been laid over each other. */
@@ -21,7 +22,8 @@ export interface AgentSettings {
 /** What turns share with all others of the server. */
 export interface TurnServices {
   readonly log: Logger;
-  readonly registry: ToolRegistry;
+  /** This machine's. */
+  readonly hands: Hands;
   readonly elevation: Elevation;
   readonly counters: Record<"turns" | "requests" | "toolCalls" | "tokensIn" | "tokensOut", number>;
   /** @throws Fault that lists the backends there are, or says what is missing */
@@ -36,11 +38,21 @@ export interface TurnHost {
   readonly name: string;
   readonly store: AgentStore;
   readonly gate: Gate;
+  /** The session's tools run on another host. */
+  readonly elsewhere: boolean;
+  /** The session's. @throws Fault where no other host can be reached at all */
+  readonly hands: Hands;
+  /** Those that run this tool: some tools run where the server is, wherever the session's others do. */
+  handsFor(tool: Tool): Hands;
+  /** Milliseconds that a lost host is waited for before that is told. */
+  readonly grace: number;
   settings(): AgentSettings;
-  /** The loaded tools that exist on this host, sorted by name. */
+  /** The loaded tools that exist on the session's host, sorted by name. */
   loadedTools(): Tool[];
-  systemPrompt(): Promise<string>;
-  callContext(): CallContext;
+  /** Of the working folder, on the session's host. */
+  survey(signal: AbortSignal): Promise<ProjectSurvey>;
+  systemPrompt(project: ProjectSurvey): string;
+  callContext(tool: Tool): CallContext;
   /** Told of what has changed, so that the files which show it have another time and version. */
   touch(...topics: ("queue" | "turn" | "chat" | "usage")[]): void;
 }

@@ -2,6 +2,7 @@
 import type { Verdict } from "../../actors/agent.ts";
 import type { Message } from "../backends/backend.ts";
 import { newId } from "../ids.ts";
+import type { ProjectSurvey } from "../tools/hands.ts";
 import { type AnswerWriter, nothingShown, type Shown } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { LoopGuard } from "./guard.ts";
@@ -10,6 +11,8 @@ export class Turn {
   readonly id = newId();
   /** The history as the model gets it. */
   messages: Message[] = [];
+  /** What there is to say of the project, where that was found out once for the turn. */
+  project?: ProjectSurvey;
   /** The calls of the last answer. */
   calls: Call[] = [];
   /** The stream that is open. */

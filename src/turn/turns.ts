@@ -2,17 +2,19 @@
  * An agent's turns: what the agent machine's actors do. A turn takes a waiting text, asks the model, runs its calls, asks again, and
  * ends with everything in the journal and in chat. The machine says when; this says what.
  */
-import type { AgentWork, Answer, TurnEnd, Verdict } from "../../actors/agent.ts";
+import type { AgentWork, Answer, TurnEnding, Verdict } from "../../actors/agent.ts";
 import { RetryLater } from "../../actors/agent.ts";
 import { BackendError, type ModelCall, type Usage } from "../backends/backend.ts";
 import { whyNot } from "../backends/retry.ts";
 import { costOf } from "../backends/usage.ts";
 import { Fault, toFault } from "../fault.ts";
+import type { Link } from "../tools/hands.ts";
 import { prepare } from "../tools/prepare.ts";
 import type { CallOutcome } from "../tools/tool.ts";
 import { AnswerWriter } from "./answer.ts";
 import { Call } from "./call.ts";
 import type { TurnHost } from "./host.ts";
+import { Outage } from "./outage.ts";
 import { type Finish, receive } from "./receive.ts";
 import { Turn } from "./turn.ts";
 
@@ -21,7 +23,15 @@ export class Turns implements AgentWork {
   /** The server ends: what waits has to wait for its next start. */
   #halting = false;
 
-  constructor(readonly host: TurnHost) {}
+  readonly #outage: Outage;
+
+  constructor(readonly host: TurnHost) {
+    const say = (text: string) => {
+      host.store.chat.block("info", {}, text);
+      host.touch("chat");
+    };
+    this.#outage = new Outage(() => host.grace, say);
+  }
 
   // The machine's questions. None of them throws: a machine that does is lost.
 
@@ -31,6 +41,10 @@ export class Turns implements AgentWork {
 
   anythingWaits(): boolean {
     return !this.#halting && this.host.store.state.waiting.length > 0;
+  }
+
+  elsewhere(): boolean {
+    return this.host.elsewhere;
   }
 
   verdict(): Verdict {
@@ -58,6 +72,32 @@ export class Turns implements AgentWork {
     turn.messages = await store.history();
   }
 
+  /**
+   * Waits until the tools can be run on the session's host, and looks at the project there, once a turn: each look is a way to that host and
+   * back, and a prompt that stays the same is found in a cache.
+   * @throws CodedFault where that host cannot be used
+   */
+  async reach(signal: AbortSignal, link: Link): Promise<void> {
+    const turn = this.#turn;
+    if (!turn) throw new Fault("io", "no turn runs");
+    await this.host.hands.ready(signal, this.#watched(link));
+    turn.project = await this.host.survey(signal);
+  }
+
+  /** The same, and the user is told where it takes long. */
+  #watched({ lost, back }: Link): Link {
+    return {
+      lost: (host) => {
+        this.#outage.lost(host);
+        lost(host);
+      },
+      back: () => {
+        this.#outage.back(this.host.hands.host!);
+        back();
+      },
+    };
+  }
+
   /** Sends one request and streams its answer. Throws RetryLater when the same request may be sent again. */
   async ask(attempt: number, signal: AbortSignal): Promise<Answer> {
     const turn = this.#turn;
@@ -68,8 +108,11 @@ export class Turns implements AgentWork {
       turn.answer = new AnswerWriter(store.chat, () => this.host.touch("chat"), turn.shown);
       const { backend, model, params, agent } = this.host.settings();
       const provider = services.backend(backend);
-      const tools = turn.last ? [] : this.host.loadedTools().map((tool) => services.registry.spec(tool));
-      const system = store.secrets.mask(await this.host.systemPrompt());
+      const tools = turn.last
+        ? []
+        : this.host.loadedTools().map((tool) => this.host.hands.registry.spec(tool));
+      const project = turn.project ?? (await this.host.survey(signal));
+      const system = store.secrets.mask(this.host.systemPrompt(project));
       signal.throwIfAborted();
       services.counters.requests++;
       const request = { model, system, messages: store.masked(turn.messages), tools, params };
@@ -84,7 +127,7 @@ export class Turns implements AgentWork {
   }
 
   /** Closes what is open and says how the turn ended. All of it is on disk when this resolves. */
-  async close(end: { how: TurnEnd; reason?: string }): Promise<void> {
+  async close(end: TurnEnding): Promise<void> {
     const { store, services, name } = this.host;
     const turn = this.#turn;
     if (!turn) throw new Fault("io", "no turn runs");
@@ -92,7 +135,7 @@ export class Turns implements AgentWork {
     try {
       if (store.state.running?.id !== turn.id)
         throw new Fault("io", end.reason ?? "the turn could not begin");
-      this.#complete(turn);
+      this.#complete(turn, end.halts === true);
       const how = this.#halting && end.how === "stopped" ? "interrupted" : end.how;
       if (how === "stopped") store.chat.block("info", {}, "Stopped by the user.");
       if (how === "interrupted") store.chat.block("info", {}, "Interrupted: the server was shut down.");
@@ -107,6 +150,7 @@ export class Turns implements AgentWork {
       throw error;
     } finally {
       this.#turn = undefined;
+      this.#outage.over();
       this.host.touch("turn", "chat");
     }
   }
@@ -125,6 +169,7 @@ export class Turns implements AgentWork {
   /** Lets go of everything that outlives the actors: the agent is removed. */
   dispose(): void {
     for (const call of this.#turn?.calls ?? []) call.release();
+    this.#outage.over();
     this.#turn?.answer?.close();
     this.#turn = undefined;
   }
@@ -177,12 +222,10 @@ export class Turns implements AgentWork {
     const refusal = whyNotRun[reason];
     turn.calls = calls.map(
       (call) =>
-        new Call(
-          this.host,
-          call,
-          refusal ? { ok: false, text: refusal } : prepare(call, tools),
-          () => this.#halting,
-        ),
+        new Call(this.host, call, refusal ? { ok: false, text: refusal } : prepare(call, tools), {
+          stopper: () => (this.#halting ? "the server's shutdown" : "the user"),
+          watched: (link) => this.#watched(link),
+        }),
     );
     this.host.touch("chat");
     return { calls: turn.calls.map((call) => ({ ...identity(call), work: call })) };
@@ -220,10 +263,15 @@ export class Turns implements AgentWork {
     return new RetryLater(delay, reason);
   }
 
-  /** Gives every call its result, and keeps an answer that was cut for good as far as it came. */
-  #complete(turn: Turn): void {
+  /**
+   * Gives every call its result, and keeps an answer that was cut for good as far as it came.
+   * @param broken the way to another host is: of a call that has begun there nothing is known, and that is no result
+   */
+  #complete(turn: Turn, broken: boolean): void {
     const text = this.#halting ? "Cancelled: the server was shut down." : "Cancelled by the user.";
-    for (const call of turn.calls) this.#settle(turn, call, { ok: false, how: "cancelled", text });
+    for (const call of turn.calls)
+      if (broken && !call.outcome) call.abandon();
+      else this.#settle(turn, call, { ok: false, how: "cancelled", text });
     turn.keepShown();
     const { text: shown, reasoning } = turn.shown;
     if (shown === "" && reasoning === "") return;

@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { getShortestPaths } from "@xstate/graph";
 import { createActor, type EventFromLogic, fromCallback, fromPromise, SimulatedClock } from "xstate";
 import { type AgentWork, agentMachine, RetryLater } from "../../actors/agent.ts";
+import { CodedFault } from "../../src/fault.ts";
 
 const outcome = { ok: true, how: "done" as const, text: "" };
 const oneCall = { calls: [{ id: "a", name: "shell", concurrency: "write" as const, work: null }] };
@@ -15,6 +16,10 @@ const events = [
   { type: "KILL" },
   { type: "xstate.done.actor.0.agent.opening" },
   { type: "xstate.error.actor.0.agent.opening", error: new Error("disk full") },
+  { type: "HANDS.LOST", host: "h" },
+  { type: "HANDS.BACK" },
+  { type: "HANDS.READY" },
+  { type: "HANDS.FAILED", error: new CodedFault("denied", "ssh.auth", "no key fits") },
   { type: "xstate.done.actor.0.agent.thinking", output: { calls: [] } },
   { type: "xstate.done.actor.0.agent.thinking", output: oneCall },
   { type: "xstate.error.actor.0.agent.thinking", error: new RetryLater(1000, "429") },
@@ -22,6 +27,8 @@ const events = [
   { type: "xstate.after.retry.agent.limitretry" },
   { type: "CALL.APPROVING", id: "a" },
   { type: "CALL.RUNNING", id: "a" },
+  { type: "CALL.CUTOFF", id: "a", host: "h" },
+  { type: "CALL.BROKE", id: "a", reason: "no key fits" },
   { type: "CALL.SETTLED", id: "a", outcome },
   { type: "xstate.after.stopping limit.agent.stopping" },
   { type: "xstate.done.actor.0.agent.closing" },
@@ -34,11 +41,16 @@ class Puppet {
   #pending: { resolve(value: unknown): void; reject(error: unknown): void } | undefined;
   /** Speaks for the one tool call, whose actor does nothing by itself. */
   #call: ((event: { type: string }) => void) | undefined;
+  /** Speaks for the hands. */
+  #hands: ((event: { type: string }) => void) | undefined;
 
   readonly actor = createActor(
     agentMachine.provide({
       actors: {
         openTurn: this.#puppetPromise() as never,
+        reachHands: fromCallback(({ sendBack }) => {
+          this.#hands = sendBack;
+        }) as never,
         askModel: this.#puppetPromise() as never,
         closeTurn: this.#puppetPromise() as never,
         toolcall: fromCallback(({ sendBack }) => {
@@ -59,28 +71,38 @@ class Puppet {
     else if (event.type.startsWith("xstate.error.actor")) this.#pending!.reject(event.error);
     else if (event.type.startsWith("xstate.after.retry")) this.clock.increment(1000);
     else if (event.type.startsWith("xstate.after.stopping")) this.clock.increment(2000);
+    else if (event.type.startsWith("HANDS.")) this.#hands!(event);
     else if (event.type.startsWith("CALL.")) this.#call!(event);
     else this.actor.send(event as never);
     await Bun.sleep(0);
   }
 }
 
+/** Whether the tools are on another host. */
+let elsewhere = false;
+
 const work: AgentWork = {
   promptWaits: () => true,
   anythingWaits: () => true,
+  elsewhere: () => elsewhere,
   settled: () => {},
   verdict: () => ({ next: "ask" }),
 };
 
-const paths = getShortestPaths(agentMachine, {
-  input: { work },
-  events,
-  serializeState: (snapshot) =>
-    JSON.stringify([
-      snapshot.value,
-      (snapshot as { context: { calls: { status: string }[] } }).context.calls.map((call) => call.status),
-    ]),
-});
+type Context = { calls: { status: string }[]; host?: string; end: { halts?: boolean } };
+
+const pathsFor = (remote: boolean) => {
+  elsewhere = remote;
+  return getShortestPaths(agentMachine, {
+    input: { work },
+    events,
+    serializeState: (snapshot) => {
+      const { calls, host, end } = (snapshot as { context: Context }).context;
+      return JSON.stringify([snapshot.value, calls.map((call) => call.status), host, end.halts]);
+    },
+  }).map((path) => ({ ...path, remote }));
+};
+const paths = [...pathsFor(false), ...pathsFor(true)];
 
 describe("every path through the agent's statechart", () => {
   const states = new Set(paths.map((path) => JSON.stringify(path.state.value)));
@@ -92,7 +114,8 @@ describe("every path through the agent's statechart", () => {
 
   for (const path of paths) {
     const told = path.steps.map((step) => step.event.type as string).filter((type) => type !== "xstate.init");
-    test(`${told.join(" → ") || "at the start"} ⇒ ${JSON.stringify(path.state.value)}`, async () => {
+    test(`${path.remote ? "elsewhere: " : ""}${told.join(" → ") || "at the start"} ⇒ ${JSON.stringify(path.state.value)}`, async () => {
+      elsewhere = path.remote;
       const world = new Puppet();
       for (const { event } of path.steps)
         if ((event.type as string) !== "xstate.init") await world.enact(event);

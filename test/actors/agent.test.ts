@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { createActor, fromCallback, fromPromise, SimulatedClock } from "xstate";
-import { type Answer, agentMachine, RetryLater, type Verdict } from "../../actors/agent.ts";
+import { type AgentEvent, type Answer, agentMachine, RetryLater, type Verdict } from "../../actors/agent.ts";
 import { toolcallMachine } from "../../actors/toolcall.ts";
 import { stateLine } from "../../actors/view.ts";
+import { CodedFault } from "../../src/fault.ts";
 import type { CallOutcome } from "../../src/tools/tool.ts";
 
 type Script = (Answer | Error)[];
@@ -17,7 +18,12 @@ const call = (id: string, name: string, concurrency: "read" | "write" = "write")
 /** An agent whose model answers from a script and whose tools end when the test says so. */
 function start(
   script: Script,
-  options: { waiting?: number; verdict?: () => Verdict; asks?: (id: unknown) => boolean } = {},
+  options: {
+    waiting?: number;
+    verdict?: () => Verdict;
+    asks?: (id: unknown) => boolean;
+    elsewhere?: boolean;
+  } = {},
 ) {
   let waiting = options.waiting ?? 1;
   const log: string[] = [];
@@ -38,6 +44,7 @@ function start(
       }) as never,
     },
   });
+  let hands: (event: AgentEvent) => void = () => {};
   const actor = createActor(
     agentMachine.provide({
       actors: {
@@ -46,6 +53,11 @@ function start(
           waiting--;
           log.push("open");
         }),
+        reachHands: fromCallback(({ sendBack }) => {
+          log.push("reach");
+          hands = sendBack as typeof hands;
+          return () => void log.push("reached");
+        }) as never,
         askModel: fromPromise<Answer, { attempt: number }>(async ({ input }) => {
           log.push(`ask ${input.attempt}`);
           const next = script.shift();
@@ -64,6 +76,7 @@ function start(
         work: {
           promptWaits: () => waiting > 0,
           anythingWaits: () => waiting > 0,
+          elsewhere: () => options.elsewhere === true,
           settled: (id, outcome) => void log.push(`settled ${id} ${outcome.how}`),
           verdict: options.verdict ?? (() => ({ next: "ask" })),
         },
@@ -80,6 +93,7 @@ function start(
     log,
     lines,
     clock,
+    hands: (event: AgentEvent) => hands(event),
     end: (id: string, how: CallOutcome["how"] = "done") =>
       ends.get(id)!({ ok: how === "done", how, text: "" }),
   };
@@ -239,5 +253,47 @@ describe("an agent", () => {
     agent.actor.send({ type: "RESUME" });
     await settle();
     expect(agent.log).toEqual(["open", "ask 0", "close done"]);
+  });
+});
+
+describe("an agent whose tools are on another host", () => {
+  async function reaching() {
+    const agent = start([{ calls: [] }], { elsewhere: true });
+    agent.actor.send({ type: "WAKE" });
+    await settle();
+    return agent;
+  }
+
+  test("reaches it before the model is asked, and shows while that is not possible", async () => {
+    const agent = await reaching();
+    expect(agent.log).toEqual(["open", "reach"]);
+    agent.hands({ type: "HANDS.LOST", host: "h1" });
+    agent.hands({ type: "HANDS.BACK" });
+    agent.hands({ type: "HANDS.READY" });
+    await settle();
+    expect(agent.lines).toEqual(["idle", "thinking", "unreachable: h1", "thinking", "idle"]);
+    expect(agent.log).toEqual(["open", "reach", "reached", "ask 0", "close done"]);
+  });
+
+  test("is idle at once when it is stopped meanwhile", async () => {
+    const agent = await reaching();
+    agent.hands({ type: "HANDS.LOST", host: "h1" });
+    agent.actor.send({ type: "STOP" });
+    await settle();
+    expect(agent.lines.at(-1)).toBe("idle");
+    expect(agent.log.at(-1)).toBe("close stopped");
+  });
+
+  test("that cannot be used ends the turn, and what waits goes on waiting until somebody asks", async () => {
+    const agent = start([], { elsewhere: true, waiting: 2 });
+    agent.actor.send({ type: "WAKE" });
+    await settle();
+    agent.hands({ type: "HANDS.FAILED", error: new CodedFault("denied", "ssh.auth", "no key fits") });
+    await settle();
+    expect(agent.log).toEqual(["open", "reach", "reached", "close failed: no key fits"]);
+    expect(agent.lines.at(-1)).toBe("idle");
+    agent.actor.send({ type: "WAKE" });
+    await settle();
+    expect(agent.log.slice(-2)).toEqual(["open", "reach"]);
   });
 });

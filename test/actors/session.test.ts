@@ -6,6 +6,7 @@ import { sessionMachine } from "../../actors/session.ts";
 const work = (over: Partial<AgentWork> = {}): AgentWork => ({
   promptWaits: () => true,
   anythingWaits: () => true,
+  elsewhere: () => false,
   settled: () => {},
   verdict: () => ({ next: "ask" }),
   ...over,

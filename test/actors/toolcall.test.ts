@@ -1,7 +1,7 @@
 /** Every path of a tool call, with a gate and a program that the test moves by hand. */
 import { describe, expect, test } from "bun:test";
 import { createActor, fromCallback, fromPromise, SimulatedClock, sendTo, setup } from "xstate";
-import { toolcallMachine } from "../../actors/toolcall.ts";
+import { type ToolcallEvent, toolcallMachine } from "../../actors/toolcall.ts";
 import type { CallOutcome } from "../../src/tools/tool.ts";
 
 type Told = { type: string; id: string; outcome?: CallOutcome };
@@ -13,6 +13,7 @@ function start(options: { mustBeAllowed?: boolean } = {}) {
   const log: string[] = [];
   const answer = Promise.withResolvers<CallOutcome | undefined>();
   let end: (outcome: CallOutcome) => void = () => {};
+  let tell: (event: ToolcallEvent) => void = () => {};
   const toolcall = toolcallMachine.provide({
     actors: {
       admit: fromPromise(() => gate.promise.then(() => options.mustBeAllowed === true)),
@@ -23,6 +24,7 @@ function start(options: { mustBeAllowed?: boolean } = {}) {
       }),
       execute: fromCallback(({ sendBack, receive }) => {
         log.push("executes");
+        tell = sendBack as typeof tell;
         end = (outcome) => sendBack({ type: "EXECUTED", outcome });
         receive(({ type }) => log.push(type));
         return () => log.push("left");
@@ -43,6 +45,7 @@ function start(options: { mustBeAllowed?: boolean } = {}) {
     gate,
     log,
     answer,
+    tell: (event: ToolcallEvent) => tell(event),
     stop: () => actor.send({ type: "STOP" }),
     end: (how: CallOutcome["how"]) => end({ ok: how === "done", how, text: how }),
     get state() {
@@ -165,5 +168,41 @@ describe("a tool call that somebody has to allow", () => {
     call.answer.reject(new Error("no"));
     await settle();
     expect(call.told[1]).toMatchObject({ type: "CALL.SETTLED", outcome: { ok: false, how: "failed" } });
+  });
+});
+
+describe("a tool call on another host", () => {
+  const lost = { type: "LOST", host: "h1" } as const;
+
+  test("says that it is cut off and that it runs again, and ends with its outcome", async () => {
+    const call = await executing();
+    call.tell(lost);
+    expect(call.state).toEqual({ executing: "cutOff" });
+    call.tell({ type: "BACK" });
+    expect(call.state).toEqual({ executing: "running" });
+    call.end("done");
+    expect(call.told.map(({ type }) => type)).toEqual([
+      "CALL.RUNNING",
+      "CALL.CUTOFF",
+      "CALL.RUNNING",
+      "CALL.SETTLED",
+    ]);
+  });
+
+  test("that is stopped while it is cut off is over at once, and whoever runs it is left", async () => {
+    const call = await executing();
+    call.tell(lost);
+    call.stop();
+    expect(call.told.at(-1)).toMatchObject({ type: "CALL.SETTLED", outcome: { how: "cancelled" } });
+    expect(call.told.at(-1)!.outcome!.text).toContain("h1 was out of reach");
+    expect(call.log).toEqual(["executes", "left"]);
+  });
+
+  test.each(["running", "cutOff"])("whose host is lost for good has no outcome (%s)", async (state) => {
+    const call = await executing();
+    if (state === "cutOff") call.tell(lost);
+    call.tell({ type: "BROKE", reason: "no key fits" });
+    expect(call.told.at(-1)).toEqual({ type: "CALL.BROKE", id: "1", reason: "no key fits" } as never);
+    expect(call.told.some(({ type }) => type === "CALL.SETTLED")).toBe(false);
   });
 });

@@ -10,18 +10,20 @@ import { machineJson, machineMermaid, snapshotJson, stateLine } from "../../acto
 const work: AgentWork = {
   promptWaits: () => false,
   anythingWaits: () => false,
+  elsewhere: () => false,
   settled: () => {},
   verdict: () => ({ next: "ask" }),
 };
 
 /** A snapshot of an agent in the middle of these calls: the one that runs first, the others behind it. */
-function calling(...calls: [name: string, status: TurnCall["status"]][]) {
+function calling(...calls: [name: string, status: TurnCall["status"], host?: string][]) {
   const context = {
     work,
     attempt: 0,
     retryDelay: 0,
     end: { how: "done" as const, reason: "a secret reason" },
-    calls: calls.map(([name, status], i) => ({
+    calls: calls.map(([name, status, host], i) => ({
+      host,
       id: `${i}`,
       name,
       status,
@@ -47,6 +49,11 @@ describe("the line of state", () => {
     expect(stateLine(calling(["a", "running"], ["b", "approving"], ["c", "approving"]))).toBe(
       "approving: b, c",
     );
+  });
+
+  test("names a host that is out of reach before calls that run, and after those that wait for a person", () => {
+    expect(stateLine(calling(["a", "running"], ["b", "cutOff", "me@h1"]))).toBe("unreachable: me@h1");
+    expect(stateLine(calling(["a", "approving"], ["b", "cutOff", "me@h1"]))).toBe("approving: a");
   });
 
   test("is one line of words, whatever a model calls a tool", () => {
@@ -92,7 +99,15 @@ describe("a machine as data", () => {
   test("keeps in a box only what is in it, and draws no arrow twice", () => {
     const drawing = machineMermaid(toolcallMachine);
     const box = /state executing \{\n([^}]*)\}/.exec(drawing)![1]!;
-    expect(box.match(/[a-zA-Z]+(?= -->)|(?<=--> )[a-zA-Z]+/g)).toEqual(["running", "running", "ending"]);
+    expect(box.match(/[a-zA-Z]+(?= -->)|(?<=--> )[a-zA-Z]+/g)).toEqual([
+      "running",
+      "running",
+      "cutOff",
+      "running",
+      "ending",
+      "cutOff",
+      "running",
+    ]);
     expect(drawing).toContain("\n  ending --> cancelled: after stop limit\n");
     const arrows = drawing.split("\n").filter((line) => line.includes("-->"));
     expect(new Set(arrows).size).toBe(arrows.length);

@@ -133,6 +133,8 @@ describe("the own session", () => {
       job: "555",
       name: "444",
       plan: "644",
+      remote: "444",
+      remotewait: "444",
     });
     expect((await modes("session/a/agent")).new).toBe("666");
     await tool.writeFile("session/a/plan", "- [ ] it\n");

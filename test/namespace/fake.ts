@@ -303,6 +303,28 @@ export class FakeJob implements LiveJob {
   }
 }
 
+/** Where the tools of a session run. */
+class FakeReach {
+  line = "local";
+  changes = 0;
+  readonly #listeners = new Set<() => void>();
+
+  watch(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  get watchers(): number {
+    return this.#listeners.size;
+  }
+
+  become(line: string): void {
+    this.line = line;
+    this.changes++;
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
 export class FakeSession implements LiveSession {
   readonly qid = ++blocks * qidBlock;
   readonly created = started;
@@ -314,6 +336,7 @@ export class FakeSession implements LiveSession {
   text: Uint8Array = new Uint8Array(0);
   readonly told: string[] = [];
   jobList: FakeJob[] = [];
+  readonly remote = new FakeReach();
   readonly jobs = {
     all: () => this.jobList,
     get: (id: string) => this.jobList.find((job) => job.id === id),

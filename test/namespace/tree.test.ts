@@ -66,6 +66,8 @@ describe("listings", () => {
       "lasterr 0444",
       "name 0644",
       "plan 0644",
+      "remote 0444",
+      "remotewait 0444",
     ]);
     expect(await listing("session/a/agent")).toEqual(["default/ 0755", "new 0666"]);
   });
@@ -110,7 +112,7 @@ describe("listings", () => {
         expect(paths.get(Number(qid.path)) ?? path).toBe(path);
         paths.set(Number(qid.path), path);
       }
-    expect(paths.size).toBe(12 + 3 + 3 + 8 + 2 + 24);
+    expect(paths.size).toBe(12 + 3 + 3 + 10 + 2 + 24);
   });
 
   test("stay as they were while they are read", async () => {

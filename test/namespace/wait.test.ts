@@ -146,3 +146,26 @@ describe("idlewait", () => {
     expect(await refusal(answer)).toBe("file does not exist: session removed");
   });
 });
+
+describe("remotewait", () => {
+  test("answers with the line of remote when that changes, also between two reads", async () => {
+    const { remote } = served.session;
+    const fid = await served.client.openFile("session/a/remotewait");
+    remote.become("connecting me@h1");
+    expect(await take(fid)).toBe("connecting me@h1\n");
+    const answer = take(fid);
+    while (remote.watchers === 0) await served.client.stat("");
+    remote.become("ready me@h1");
+    expect(await answer).toBe("ready me@h1\n");
+    expect(await served.client.readText("session/a/remote")).toBe("ready me@h1\n");
+  });
+
+  test("says that the session is gone to who waits", async () => {
+    const fid = await served.client.openFile("session/a/remotewait");
+    const answer = take(fid).catch((error: Error) => error.message);
+    while (served.session.remote.watchers === 0) await served.client.stat("");
+    served.session.removed = true;
+    served.session.remote.become("closed me@h1");
+    expect(await answer).toContain("session removed");
+  });
+});

@@ -6,6 +6,7 @@ import type { AgentConfig } from "../../src/config/agents.ts";
 import type { PolicyRequest } from "../../src/sandbox/configs.ts";
 import type { Agent } from "../../src/session/agent.ts";
 import type { Session } from "../../src/session/session.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import { answers, call, chat, finish, idle, say, World } from "../turn/world.ts";
 
 let world: World;
@@ -13,6 +14,9 @@ let session: Session;
 /** The agent whose tools make something. It works in `work/own`, its session in `work`. */
 let maker: Agent;
 let own: string;
+
+/** Any tool that runs on its session's host. */
+const tool = { remote: true } as Tool;
 
 const keys = (words: Record<string, string> = {}) => new Map(Object.entries(words));
 const value = (cfg: string, key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(cfg)?.[1];
@@ -231,7 +235,7 @@ describe("the working folder", () => {
       (await makeSession({ cwd: inner })).agents()[0]!,
       await makeAgent({ cwd: inner }, await makeAgent({ cwd: inner })),
     ];
-    for (const agent of made) await agent.turns.host.callContext().cage();
+    for (const agent of made) await agent.turns.host.callContext(tool).cage();
     expect(asked.map(({ cwd, bound }) => [cwd, bound])).toEqual([
       [own, own],
       [inner, own],
@@ -243,10 +247,10 @@ describe("the working folder", () => {
   test("is free again where the owner sets it, on the agent and on the session", async () => {
     const agent = await makeAgent({ cwd: join(own, "inner") });
     await agent.configure(keys({ cwd: "/" }));
-    expect(() => agent.turns.host.callContext()).not.toThrow();
+    expect(() => agent.turns.host.callContext(tool)).not.toThrow();
     const child = await makeSession({ cwd: join(own, "inner") });
     await child.configure(keys({ cwd: "/" }));
-    expect(() => child.agents()[0]!.turns.host.callContext()).not.toThrow();
+    expect(() => child.agents()[0]!.turns.host.callContext(tool)).not.toThrow();
     expect(child.cfg()).not.toContain("within");
   });
 });

@@ -70,7 +70,7 @@ describe("creating a session", () => {
     [{ agent: "nonsense" }, /no agent nonsense/],
     [{ temperature: "warm" }, /temperature=warm/],
     [{ maxTokens: "1.5" }, /maxTokens=1.5/],
-    [{ remote: "u@h" }, /not built in/],
+    [{ remote: "u@h" }, /cannot reach other hosts/],
     [{ from: "x" }, /not built in/],
     [{ "env.OLLIE_ADDR": "x" }, /set by ollie itself/],
     [{ "env.OLLIE_TOOL_MEMORY": "1G" }, /number of MiB/],

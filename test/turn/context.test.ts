@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AgentConfig } from "../../src/config/agents.ts";
+import { projectFiles, surveyProject } from "../../src/tools/project.ts";
 import type { Tool } from "../../src/tools/tool.ts";
 import { systemPrompt } from "../../src/turn/context.ts";
-import { projectFiles } from "../../src/turn/project.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -71,7 +71,14 @@ describe("the system prompt", () => {
     prompt: "In {{cwd}} on {{platform}}: {{git}}.",
   } as unknown as AgentConfig;
   const prompt = (parts: Partial<Parameters<typeof systemPrompt>[0]> = {}) =>
-    systemPrompt({ config, cwd: folder, prompts: [], loadable: [], ...parts });
+    systemPrompt({
+      config,
+      cwd: folder,
+      project: surveyProject(parts.cwd ?? folder),
+      prompts: [],
+      loadable: [],
+      ...parts,
+    });
 
   test("knows the branch, a detached head, a worktree, and where there is no repository", () => {
     expect(prompt()).toContain("not in a git repository");

@@ -20,6 +20,7 @@ import { qidBlock } from "../../src/session/live.ts";
 import { Counters } from "../../src/session/metrics.ts";
 import { Runtime } from "../../src/session/runtime.ts";
 import { Store } from "../../src/store/store.ts";
+import { handsHere } from "../../src/tools/here.ts";
 import { createRegistry } from "../../src/tools/registry.ts";
 
 /** Answers a request; may wait for `signal`. */
@@ -113,11 +114,12 @@ export class World {
     const { store, report } = await Store.open(join(this.folder, "state"));
     this.#store = store;
     let qid = 0;
+    const registry = createRegistry(this.toolsFolder);
     this.runtime = new Runtime(
       store,
       {
         log: pino({ level: "silent" }),
-        registry: createRegistry(this.toolsFolder),
+        hands: handsHere(() => registry),
         elevation: new Elevation(this.approvals, "here"),
         counters: new Counters(),
         addresses: {

@@ -43,7 +43,7 @@ export class JobOutputWriter {
   #refusal?: Refusal;
 
   /** @throws the system's error if the folder cannot be written */
-  constructor(private readonly folder: string) {
+  constructor(private readonly folder: () => string) {
     this.#open();
   }
 
@@ -137,7 +137,7 @@ export class JobOutputWriter {
   }
 
   #path(offset: number): string {
-    return join(this.folder, `out.${offset}`);
+    return join(this.folder(), `out.${offset}`);
   }
 }
 

@@ -85,7 +85,7 @@ interface Started extends Spawned {
 }
 
 function start({ argv, launch, cwd, env, stdin }: SupervisorInput): Started {
-  const output = new JobOutputWriter(".");
+  const output = new JobOutputWriter(() => ".");
   const { read, write } = pipe();
   try {
     const input = new TextEncoder().encode(stdin);

@@ -1,11 +1,17 @@
-/** What a project tells agents about itself: AGENTS.md and CLAUDE.md from the root of the repository down to the working folder. */
+/** What every request tells the model of the project: its platform, its branch, and AGENTS.md and CLAUDE.md from the root of the repository down. */
 import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { readUntrusted } from "../sandbox/untrusted.ts";
+import type { ProjectSurvey } from "./hands.ts";
 
 const names = ["AGENTS.md", "CLAUDE.md"];
 /** Of one file; more would push the work itself out of the window. */
 const maxBytes = 32 * 1024;
+
+/** Of this machine. Reads the disk synchronously. */
+export function surveyProject(cwd: string): ProjectSurvey {
+  return { platform: `${process.platform} ${process.arch}`, git: gitFacts(cwd), files: projectFiles(cwd) };
+}
 
 /** The files that apply to `cwd`, outermost first; of several that say the same, one. */
 export function projectFiles(cwd: string): { path: string; text: string }[] {
@@ -45,4 +51,33 @@ function readText(path: string): string {
   const whole = file.size <= maxBytes;
   const text = new TextDecoder().decode(file.bytes, { stream: !whole }).trim();
   return whole ? text : `${text}\n[cut after ${maxBytes} bytes; read ${path} for the rest]`;
+}
+
+/** Which branch is checked out, read from the files of git itself: no process is started for it. */
+function gitFacts(cwd: string): string {
+  const root = repositoryOf(cwd);
+  if (!root) return "not in a git repository";
+  return `repository ${root}, ${readHead(join(root, ".git")) ?? "no branch"}`;
+}
+
+function readHead(dotGit: string): string | undefined {
+  const head = (readOr(join(dotGit, "HEAD")) ?? worktreeHead(dotGit))?.trim() ?? "";
+  const branch = /^ref: refs\/heads\/(.+)$/.exec(head);
+  if (branch) return `branch ${branch[1]}`;
+  // Anything else is no HEAD but a link to somebody's secret, for all that is known.
+  return /^[0-9a-f]{40,64}$/.test(head) ? `detached at ${head.slice(0, 12)}` : undefined;
+}
+
+/** In a worktree `.git` is a file that names the real folder. */
+function worktreeHead(dotGit: string): string | undefined {
+  const target = /^gitdir: (.+)$/m.exec(readOr(dotGit) ?? "")?.[1];
+  return target && readOr(join(target, "HEAD"));
+}
+
+/** Bytes; the files that are read hold a line. */
+const longest = 4096;
+
+function readOr(path: string): string | undefined {
+  const file = readUntrusted(path, longest);
+  return file && new TextDecoder().decode(file.bytes);
 }
