@@ -34,5 +34,6 @@ async function byProgram(
       hint: "install openssh-client, or let ollie use its own SSH",
     });
   const { connectOpenssh } = await import("./openssh/connect.ts");
-  return connectOpenssh({ target, settings, people: askpass, program, signal });
+  const borrow = target.via === "auto";
+  return connectOpenssh({ target, settings, people: askpass, program, borrow, signal });
 }

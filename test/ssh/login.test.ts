@@ -264,6 +264,44 @@ describe.skipIf(missing)("by itself", () => {
     expect(await welcome(site.target(site.config(host), { via: "ssh2" }))).toBe("ssh2: welcome\n");
   });
 
+  test("a master of the user's that is logged in is used before anybody is asked, and goes on afterwards", async () => {
+    using site = new Site();
+    const host = await site.host();
+    const path = join(site.folder, "master");
+    const config = site.config(host, `ControlPath ${path}`, `UserKnownHostsFile ${site.knownHosts}`);
+    const master = spawn("ssh", ["-F", config, "-M", "-N", "h"], {
+      env: { ...process.env },
+      stdio: "ignore",
+    });
+    const ended = new Promise((resolve) => master.once("exit", resolve));
+    await until("it stands", () => existsSync(path));
+    const keyless = site.config(host, `ControlPath ${path}`, "IdentityFile /none");
+    const people = new People();
+    expect(await welcome(site.target(keyless), people)).toBe("openssh: welcome\n");
+    expect(people.asked).toEqual([]);
+    expect(master.exitCode).toBeNull();
+    // With a key of its own nothing is borrowed.
+    expect(await welcome(site.target(config))).toBe("ssh2: welcome\n");
+
+    const connection = await connect(site.target(keyless), people, never);
+    const channel = await connection.exec("exec sleep 1000");
+    master.kill();
+    await ended;
+    expect((await connection.closed) as object).toMatchObject({ code: "ssh.dropped" });
+    expect((await channel.closed).fault as object).toMatchObject({ code: "ssh.dropped" });
+  });
+
+  test("keys that ssh2 cannot use do not keep a person from being asked where there is no ssh program", async () => {
+    using site = new Site();
+    const key = keygen(join(site.folder, "pkcs8"), "-t", "rsa", "-b", "2048", "-m", "PKCS8");
+    const hostKey = keygen(join(site.folder, "hostkey"));
+    const end = await otherEnd(hostKey, [{ method: "password", password: "geheim", also: ["publickey"] }]);
+    closing.push(end.close);
+    site.know(`[127.0.0.1]:${end.port}`, `${hostKey}.pub`);
+    const target = site.target(site.config(end, `IdentityFile ${key}`), { via: "ssh2" });
+    expect(await welcome(target, new People(["geheim"]))).toBe("ssh2: welcome\n");
+  });
+
   test("what only the ssh program knows of goes to it at once", async () => {
     using site = new Site();
     const host = await site.host();

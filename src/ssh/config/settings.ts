@@ -42,6 +42,8 @@ export interface Settings {
   bindAddress?: string;
   allows: { publickey: boolean; password: boolean; keyboardInteractive: boolean };
   passwordPrompts: number;
+  /** Socket of a master of the user's own, if there is one. */
+  controlPath?: string;
   /** A word of the configuration that only the ssh program has an ear for. */
   programOnly?: string;
 }
@@ -174,6 +176,7 @@ export function settingsOf(options: Options, destination: Destination): Settings
       keyboardInteractive: is("kbdinteractiveauthentication", true),
     },
     passwordPrompts: number("numberofpasswordprompts") ?? 3,
+    controlPath: one("controlpath"),
     programOnly: programOnly(options),
   };
 }

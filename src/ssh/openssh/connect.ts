@@ -1,5 +1,4 @@
 /** SSH by the system's own program: one master for the connection, one more process for each channel (`ControlMaster`, ssh_config(5)). */
-import { spawn } from "node:child_process";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CodedFault } from "../../fault.ts";
@@ -7,7 +6,6 @@ import { destinationArguments } from "../config/program.ts";
 import type { Settings } from "../config/settings.ts";
 import { Deadline } from "../deadline.ts";
 import { sshFault } from "../fault.ts";
-import { Tail } from "../flow.ts";
 import { policyOf } from "../known/check.ts";
 import type { Askpass, SshChannel, SshConnection, SshTarget } from "../transport.ts";
 import { AskpassBroker, askpassEnvironment } from "./askpass.ts";
@@ -15,26 +13,15 @@ import { OpensshChannel } from "./channel.ts";
 import { classify } from "./classify.ts";
 import { configText } from "./config.ts";
 import { makeFolder, masterOf, names } from "./folder.ts";
-
-/**
- * Runs a master until stdin ends, which it does with this process, however that ends. ssh gets a moment to tell the processes it goes
- * through.
- */
-const guarded = `exec 3<&0
-"$@" 3<&- </dev/null & ssh=$!
-{ read -r _ <&3; kill $ssh; sleep 2; kill -9 $ssh; } >/dev/null 2>&1 & guard=$!
-exec 3<&-
-wait $ssh; status=$?
-kill $guard 2>/dev/null
-exit $status`;
-/** Between two looks whether the master stands. Milliseconds. */
-const pause = 10;
+import { BorrowedMaster, type Master, OwnMaster } from "./master.ts";
 
 export interface Attempt {
   target: SshTarget;
   settings: Settings;
   people: Askpass | undefined;
   program: string;
+  /** A master of the user's that is logged in already may be used. */
+  borrow: boolean;
   signal: AbortSignal;
 }
 
@@ -44,6 +31,7 @@ export async function connectOpenssh({
   settings,
   people,
   program,
+  borrow,
   signal,
 }: Attempt): Promise<SshConnection> {
   const { host, port, destination } = settings;
@@ -65,20 +53,23 @@ export async function connectOpenssh({
     const policy = policyOf(target, settings.strict);
     broker = await AskpassBroker.open(folder, target.batch ? undefined : people, place, policy, deadline);
     writeFileSync(join(folder, names.config), configText(target, settings), { mode: 0o600 });
-    const common = [program, "-F", join(folder, names.config), "-S", join(folder, names.control), "-T"];
+    const users = borrow && (await lives(program, settings.controlPath)) ? settings.controlPath : undefined;
+    const control = users ?? join(folder, names.control);
+    const common = [program, "-F", join(folder, names.config), "-S", control, "-T"];
     const where = [...destinationArguments(destination), "--", destination.host];
-    master = new Master(
-      [...common, "-N", "-o", "ControlMaster=yes", ...where],
-      { ...process.env, ...askpassEnvironment(folder) },
-      people,
-    );
-    await standing(master, join(folder, names.control), AbortSignal.any([signal, late.signal]));
+    if (users === undefined) {
+      const environment = { ...process.env, ...askpassEnvironment(folder) };
+      const own = new OwnMaster([...common, "-N", "-o", "ControlMaster=yes", ...where], environment, people);
+      master = own;
+      await own.standing(control, AbortSignal.any([signal, late.signal]));
+    } else master = new BorrowedMaster(users);
     // Without the socket ssh would make a connection of its own, which nobody has checked and which may ask once more.
     const channel = [...common, "-o", "ControlMaster=no", "-o", "ProxyCommand=false", ...where];
-    return new OpensshConnection(master, channel, program, folder, place, broker);
+    return new OpensshConnection(master, channel, program, control, folder, place, broker);
   } catch (error) {
     master?.stop();
-    const ended = error instanceof Master ? classify(error.said, settings, broker?.declined ?? false) : error;
+    const ended =
+      error instanceof OwnMaster ? classify(error.said, settings, broker?.declined ?? false) : error;
     broker?.close();
     rmSync(folder, { recursive: true, force: true });
     throw ended;
@@ -87,51 +78,8 @@ export async function connectOpenssh({
   }
 }
 
-class Master {
-  readonly ended: Promise<void>;
-  private readonly tail = new Tail();
-  private readonly child;
-
-  constructor(command: string[], env: Record<string, string | undefined>, people: Askpass | undefined) {
-    // A group of its own: what is typed at a terminal to stop this process is not meant for it.
-    const child = spawn("/bin/sh", ["-c", guarded, "sh", ...command], {
-      env,
-      stdio: ["pipe", "ignore", "pipe"],
-      detached: true,
-    });
-    this.child = child;
-    child.stdin.on("error", () => {});
-    child.stderr.on("data", (bytes: Buffer) => {
-      this.tail.push(bytes);
-      const [presence] = /^Confirm user presence.*/m.exec(bytes.toString()) ?? [];
-      if (presence) people?.notice(presence);
-    });
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.ended = promise;
-    child.on("error", () => resolve());
-    child.on("close", () => resolve());
-  }
-
-  get said(): string {
-    return this.tail.text;
-  }
-
-  stop(): void {
-    this.child.stdin.end();
-  }
-}
-
-/** Until the master's socket is there, which it is after the login. @throws the master itself where it ends before that */
-async function standing(master: Master, socket: string, signal: AbortSignal): Promise<void> {
-  let ended = false;
-  master.ended.then(() => {
-    ended = true;
-  });
-  while (!existsSync(socket)) {
-    if (ended) throw master;
-    signal.throwIfAborted();
-    await Bun.sleep(pause);
-  }
+async function lives(program: string, control: string | undefined): Promise<boolean> {
+  return control !== undefined && existsSync(control) && (await masterOf(program, control)) !== undefined;
 }
 
 class OpensshConnection implements SshConnection {
@@ -144,7 +92,8 @@ class OpensshConnection implements SshConnection {
     private readonly master: Master,
     private readonly channel: string[],
     private readonly program: string,
-    private readonly folder: string,
+    private readonly control: string,
+    folder: string,
     private readonly place: string,
     broker: AskpassBroker,
   ) {
@@ -199,7 +148,7 @@ class OpensshConnection implements SshConnection {
 
   /** What has ended the connection; undefined while it stands. */
   private async state(): Promise<CodedFault | undefined> {
-    if (!this.over && (await masterOf(this.program, this.folder)) === undefined) {
+    if (!this.over && (await masterOf(this.program, this.control)) === undefined) {
       // Its processes see the end before we do.
       await Promise.race([this.master.ended, Bun.sleep(2000)]);
       this.end(this.dropped("its ssh process is gone"));

@@ -56,19 +56,20 @@ async function sweep(base: string, program: string): Promise<void> {
   await Promise.all(
     left.map(async (name) => {
       const folder = join(base, name);
-      const pid = await masterOf(program, folder);
+      const pid = await masterOf(program, join(folder, names.control));
       if (pid !== undefined) stop(pid);
       rmSync(folder, { recursive: true, force: true });
     }),
   );
 }
 
-/** Process of the master that listens there, `ssh -O check`; undefined where none answers. */
-export async function masterOf(program: string, folder: string): Promise<number | undefined> {
-  const child = Bun.spawn(
-    [program, "-F", "none", "-S", join(folder, names.control), "-O", "check", "--", "master"],
-    { env: { ...process.env }, stdio: ["ignore", "ignore", "pipe"], timeout: limit },
-  );
+/** Process of the master that listens at a control socket, `ssh -O check`; undefined where none answers. */
+export async function masterOf(program: string, control: string): Promise<number | undefined> {
+  const child = Bun.spawn([program, "-F", "none", "-S", control, "-O", "check", "--", "master"], {
+    env: { ...process.env },
+    stdio: ["ignore", "ignore", "pipe"],
+    timeout: limit,
+  });
   const [text] = await Promise.all([child.stderr.text(), child.exited]);
   const [, pid] = /\(pid=(\d+)\)/.exec(text) ?? [];
   return pid === undefined ? undefined : Number(pid);

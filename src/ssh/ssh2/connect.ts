@@ -120,7 +120,7 @@ function shakeHands(
 ): Promise<Ssh2Connection> {
   const place = placeOf(settings);
   const answering = target.batch ? undefined : people;
-  const login = new Login(settings, place, answering, unlocking(answering, place, deadline, signal));
+  const login = new Login(settings, place, answering, unlocking(answering, place, deadline, signal), program);
   const client = new ssh2.Client();
   return new Promise((done, fail) => {
     let hostKey = "";

@@ -31,6 +31,8 @@ export class Login {
     private readonly place: string,
     private readonly people: Askpass | undefined,
     private readonly unlocking: Unlocking,
+    /** There is an ssh program that could go on. */
+    private readonly program: boolean,
   ) {
     this.identities = new Identities(settings, unlocking);
     this.methods = this.sequence();
@@ -54,7 +56,10 @@ export class Login {
     const { user, destination } = this.settings;
     const tried = this.offered.length > 0 ? `tried ${this.offered.join(", ")}` : "there was nothing to try";
     const wants = this.left?.length ? `, the server takes ${this.left.join(", ")}` : "";
-    const notes = this.identities.notes.map((note) => `; ${note}`).join("");
+    const { notes: told, beyond } = this.identities;
+    const notes = [...told, ...beyond.map((key) => `${key}, which needs the ssh program`)]
+      .map((note) => `; ${note}`)
+      .join("");
     const hint = this.declined
       ? "nobody answered"
       : `see that this gets in: ssh ${destination.user ? `${destination.user}@` : ""}${destination.host} (ssh-add loads a key, ssh-copy-id puts it on the host)`;
@@ -67,22 +72,22 @@ export class Login {
     let left = yield { type: "none", username };
     const takes = (method: string) => left === null || left.includes(method);
     if (allows.publickey && takes("publickey")) left = yield* this.keys(username, left);
-    const { beyond } = this.identities;
-    if (beyond.length > 0 && !this.signed)
-      throw new Beyond(
-        sshFault(
-          "ssh.auth",
-          `${this.settings.host} may want a key that needs the ssh program: ${beyond.join(", ")}`,
-        ),
-      );
-    if (takes("gssapi-with-mic") && left !== null && hasTicket())
-      throw new Beyond(
-        sshFault("ssh.auth", `${this.settings.host} may want a Kerberos ticket, which needs the ssh program`),
-      );
+    const better = this.program && this.better(left);
+    if (better) throw new Beyond(sshFault("ssh.auth", `${this.place} may let the ssh program in: ${better}`));
     if (this.people)
       yield* this.answered(username, takes, (now) => {
         left = now;
       });
+  }
+
+  /** What the ssh program has that may save a person an answer. */
+  private better(left: Left): string | undefined {
+    const { beyond } = this.identities;
+    const { controlPath } = this.settings;
+    if (controlPath !== undefined && existsSync(controlPath))
+      return `it is logged in already (${controlPath})`;
+    if (beyond.length > 0 && !this.signed) return beyond.join(", ");
+    return left?.includes("gssapi-with-mic") && hasTicket() ? "there is a Kerberos ticket" : undefined;
   }
 
   /** What people have to answer. A server may want one thing after the other, and one thing again. */
