@@ -75,6 +75,8 @@ export class Client {
     const programs = { hold: compile("hold", folder), link: compile("link", folder) };
     const script = [
       "ip link set lo up",
+      // Hosts reach each other.
+      "echo 1 > /proc/sys/net/ipv4/ip_forward",
       `mount -t tmpfs -o mode=755 none ${folder}/over`,
       `mkdir ${folder}/over/work ${folder}/over/etc`,
       `cp -a ${folder}/etc/. ${folder}/over/etc/`,

@@ -156,6 +156,8 @@ export class Host {
          ip -6 addr add ${net6}:${last}/64 dev ${end.name} nodad
          ip link set ${end.name} up`,
       ]);
+    // To other hosts, by way of the client.
+    this.exec("ip", "route", "add", "default", "via", `${net}.1`);
   }
 
   /** Lines of known_hosts. */
