@@ -14,7 +14,7 @@ export const noRemotes = "this server cannot reach other hosts";
 
 export class Reach {
   #remote?: SessionRemote;
-  #line = "local";
+  #line: string;
   #changes = 0;
   #unwatch?: () => void;
   readonly #listeners = new Set<() => void>();
@@ -25,7 +25,7 @@ export class Reach {
     private readonly owner: () => RemoteOwner | undefined,
     private readonly changed: () => void,
   ) {
-    this.#look();
+    this.#line = this.#now();
   }
 
   /** The other host, reached or not; undefined: this one. */
@@ -120,13 +120,17 @@ export class Reach {
   }
 
   #look(): void {
-    const owner = this.owner();
-    const line = owner ? (this.#remote?.line ?? `idle ${owner.target}`) : "local";
+    const line = this.#now();
     if (line === this.#line) return;
     this.#line = line;
     this.#changes++;
     this.changed();
     this.#tell();
+  }
+
+  #now(): string {
+    const owner = this.owner();
+    return owner ? (this.#remote?.line ?? `idle ${owner.target}`) : "local";
   }
 
   #tell(): void {

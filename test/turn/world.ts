@@ -18,6 +18,7 @@ import type { SandboxConfigs } from "../../src/sandbox/configs.ts";
 import type { Agent } from "../../src/session/agent.ts";
 import { qidBlock } from "../../src/session/live.ts";
 import { Counters } from "../../src/session/metrics.ts";
+import type { RemoteHosts } from "../../src/session/remote.ts";
 import { Runtime } from "../../src/session/runtime.ts";
 import { Store } from "../../src/store/store.ts";
 import { handsHere } from "../../src/tools/here.ts";
@@ -85,6 +86,8 @@ export class World {
   backend: Backend | Fault = this.#fakeBackend();
   /** Whether a failed request is repeated after a minute instead of at once. */
   slowRetry = false;
+  /** Another host; absent: none can be reached. */
+  remotes?: RemoteHosts;
   runtime!: Runtime;
   #store!: Store;
 
@@ -119,6 +122,7 @@ export class World {
       store,
       {
         log: pino({ level: "silent" }),
+        remotes: this.remotes,
         hands: handsHere(() => registry),
         elevation: new Elevation(this.approvals, "here"),
         counters: new Counters(),

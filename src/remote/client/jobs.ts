@@ -37,6 +37,7 @@ export interface RemoteJob {
 export interface RemoteJobs {
   /** Those that the host knows, and those that this server has started. Oldest first. */
   list(): RemoteJob[];
+  /** Also an operation that somebody waited for once: whoever did may have ended since, and then it goes on like a job. */
   get(opId: string): RemoteJob | undefined;
   /** Called when there is another one. */
   watch(listener: () => void): () => void;

@@ -16,7 +16,9 @@ export class LinkJobs implements RemoteJobs {
 
   list(): RemoteJob[] {
     this.#look();
-    return [...this.#jobs.values()].sort((a, b) => (a.opId < b.opId ? -1 : 1));
+    return [...this.#jobs.values()]
+      .filter(({ report }) => report.detach)
+      .sort((a, b) => (a.opId < b.opId ? -1 : 1));
   }
 
   get(opId: string): RemoteJob | undefined {
@@ -32,12 +34,11 @@ export class LinkJobs implements RemoteJobs {
   #look(): void {
     let more = false;
     for (const report of this.link.operations.known()) {
-      if (!report.detach) continue;
       const job = this.#jobs.get(report.opId);
       if (job) job.learn(report);
       else {
         this.#jobs.set(report.opId, new LinkJob(this.link, report));
-        more = true;
+        more ||= report.detach;
       }
     }
     if (more) for (const listener of [...this.#listeners]) listener();
@@ -134,10 +135,12 @@ function streamOf({ streams }: OpReport): string {
 
 function endingOf(report: OpReport): RemoteEnding | undefined {
   if (!hasEnded(report)) return undefined;
-  const { status, code, signal } = report;
+  const { status, code, signal, outcome } = report;
   if (status === "interrupted") return { how: "lost" };
   if (signal !== undefined) return { how: "killed", detail: signal };
   if (code !== undefined) return { how: "exited", detail: String(code) };
+  // A tool call has a result in the place of a status.
+  if (outcome && status === "exited") return { how: "exited", detail: outcome.ok ? "0" : "1" };
   return status === "cancelled" || status === "timeout"
     ? { how: "killed", detail: "SIGTERM" }
     : { how: "lost" };
