@@ -65,7 +65,7 @@ export class Sandbox {
     if (request.service) return this.#serviceCage(request, found);
     const noUnixSockets = confinement.sockets === "seccomp" && found.policy.network.unix.length === 0;
     const address = request.address?.(noUnixSockets ? "tcp" : "unix");
-    const way = address ? wayTo(address.addr) : {};
+    const way: ReturnType<typeof wayTo> = address ? wayTo(address.addr) : {};
     const policy = withOwnPrograms(way.port === undefined ? found.policy : withPort(found.policy, way.port));
     const view = this.#view(policy, request, way.path === undefined ? [] : [way.path]);
     const mounted = confinement.sockets === "namespace";

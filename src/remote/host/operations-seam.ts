@@ -9,6 +9,7 @@ import type {
   opAck,
   opCancel,
   opFollow,
+  opPiece,
   opRange,
   opWait,
   SessionSettings,
@@ -46,8 +47,8 @@ export interface Operations {
   start(request: OpStart): Promise<OpReport>;
   wait(request: z.infer<typeof opWait>, signal: AbortSignal): Promise<OpReport>;
   cancel(request: z.infer<typeof opCancel>): Promise<OpReport>;
-  /** A range of what a stream has held; `from` is where the data begins, `data` as in `opOutput`. */
-  output(request: z.infer<typeof opRange>): Promise<{ from: number; data: string; end: boolean }>;
+  /** A range of what a stream has held. */
+  output(request: z.infer<typeof opRange>): Promise<z.infer<typeof opPiece>>;
   follow(request: z.infer<typeof opFollow>): void;
   ack(request: z.infer<typeof opAck>): void;
   secret(opId: string, secret: Uint8Array): void;

@@ -27,7 +27,10 @@ export function admit(request: OpStart, ground: OperationsGround, tools: Toolset
     if (grant?.root) throw coded("op.invalid", "only tool calls run as root");
   } else ground.policy.checkStep(call);
   const tool = call && tools.get(call.tool);
-  if (call && tool && wishesOf(tool, call.args).elevated && !grant)
+  const wishes = call && tool && wishesOf(tool, call.args);
+  if (wishes && wishes.detach !== detach)
+    throw coded("op.invalid", "an operation is detached where its tool call is, and only there");
+  if (call && tool && wishes?.elevated && !grant)
     throw coded("op.grant", `${tool.name} needs the permission of a person, and the request carries none`);
   checkDisk(ground.folder);
   return tool;
