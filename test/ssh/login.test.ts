@@ -228,6 +228,17 @@ describe.skipIf(missing)("by itself", () => {
     });
     const host = await site.host([`TrustedUserCAKeys ${ca}.pub`]);
     const config = site.config(host, `IdentityFile ${key}`);
+    const certificate = [`IdentityFile ${key}`, `CertificateFile ${key}-cert.pub`, "IdentityAgent none"];
+    const behind = site.config(
+      await site.host(),
+      "ProxyJump j",
+      "Host j",
+      "HostName 127.0.0.1",
+      `Port ${host.port}`,
+      "User root",
+      ...certificate,
+    );
+    expect(await welcome(site.target(behind))).toBe("openssh: welcome\n");
     expect(await welcome(site.target(config))).toBe("openssh: welcome\n");
     const { code, message } = await refusal(connect(site.target(config, { via: "ssh2" }), undefined, never));
     expect(code).toBe("ssh.auth");

@@ -103,6 +103,8 @@ async function connectHop(attempt: Attempt): Promise<Ssh2Connection> {
   const name = settings.jumps.at(-1)!;
   const hopTarget = { ...target, name };
   const own = await resolve(hopTarget, signal);
+  if (own.programOnly !== undefined && attempt.program)
+    throw new Beyond(sshFault("ssh.config", `${name} needs the ssh program: ${own.programOnly}`));
   const before = settings.jumps.slice(0, -1);
   return connectSsh2({
     ...attempt,
