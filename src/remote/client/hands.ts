@@ -118,7 +118,8 @@ class RunningCall {
 
   start(request: Request | undefined, wishes: Wishes): Operation {
     return this.link.operations.run(this.opId, request, {
-      output: wishes.detach ? undefined : (stream, data) => this.#show(stream, data),
+      untilAccepted: wishes.detach,
+      output: (stream, data) => this.#show(stream, data),
       arm: (peer, hash) => this.#arm(peer, hash, wishes),
       lost: () => this.#lost(),
       back: () => this.#back(),

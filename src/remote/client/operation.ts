@@ -20,6 +20,8 @@ import { Stream } from "./stream.ts";
 export type Request = Omit<OpStart, "opId" | "hash" | "grant">;
 
 export interface OperationHooks extends Patience {
+  /** Nobody waits for its end here: it is over when the host has taken it. */
+  untilAccepted?: boolean;
   /** Output in its order, each byte once. */
   output?(stream: string, data: Buffer): void;
   /**
@@ -143,6 +145,7 @@ export class Operation {
       if (!this.#report) await this.#ask(peer);
       else this.learn(await this.#get(peer));
       if (this.#cancel) await this.#sendCancel(peer);
+      if (this.hooks.untilAccepted) return this.#report;
       if (!hasEnded(this.#report!)) await this.#follow(peer);
       await this.#rest(peer);
       return this.#report;

@@ -20,9 +20,9 @@ export class Operations {
   run(opId: string, request: Request | undefined, hooks: OperationHooks = {}): Operation {
     const operation = new Operation(opId, request, this.line, hooks, this.#known.get(opId));
     this.#running.set(opId, operation);
+    operation.watch(() => this.#keep(operation.report!));
     void operation.run().finally(() => {
       if (this.#running.get(opId) === operation) this.#running.delete(opId);
-      if (operation.report) this.#known.set(opId, operation.report);
     });
     return operation;
   }
@@ -63,10 +63,14 @@ export class Operations {
     };
   }
 
-  #learn(report: OpReport): void {
+  #keep(report: OpReport): void {
     this.#known.set(report.opId, report);
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  #learn(report: OpReport): void {
+    this.#keep(report);
     // Its own question may be under way; the end counts, whoever brings it.
     if (hasEnded(report)) this.#running.get(report.opId)?.learn(report);
-    for (const listener of [...this.#listeners]) listener();
   }
 }
