@@ -253,7 +253,9 @@ class Engine implements Operations {
     const { ending, after } = await startDetached(op, tool, request, this.#workshop);
     const supervisor = op.history.started?.supervisor;
     if (ending || !supervisor) {
-      this.#end(op, ending ?? { status: "denied" });
+      // Who is ended while it is about to start has not been denied.
+      const stopped = op.control.signal.aborted && { status: "cancelled" as const };
+      this.#end(op, { status: "denied", ...ending, ...stopped });
       return;
     }
     // It was ended while it was about to start.
