@@ -148,6 +148,19 @@ export class Call {
     this.host.touch("chat");
   }
 
+  /**
+   * Says something where its output stands: behind a block that is open, nobody would see it. Returns whether there is such a place. It is no
+   * part of the result.
+   */
+  note(text: string): boolean {
+    if (this.outcome || !this.#block) return false;
+    const begun = this.#shown === "a begun line";
+    this.#block.append(`${begun ? "\n" : ""}[${text}]\n`);
+    if (begun) this.#shown = "whole lines";
+    this.host.touch("chat");
+    return true;
+  }
+
   /** Gives the session's place back, also one that is still to come. */
   release(): void {
     this.#over = true;

@@ -27,6 +27,7 @@ export class Turns implements AgentWork {
 
   constructor(readonly host: TurnHost) {
     const say = (text: string) => {
+      if (this.#turn?.calls.some((call) => call.note(text))) return;
       host.store.chat.block("info", {}, text);
       host.touch("chat");
     };
