@@ -9,10 +9,11 @@
  * - `ollie-remote`: for hosts of the kind that olliesrv itself runs on;
  * - `ollie-remote-linux-arm64` and so on: for others. `--remote NAME` (or `all`) makes them, and once they are there every build makes them
  *   anew; those of somebody else's build can be dropped into the folder just as well;
- * - `ollie-remote-linux-x64.libc` and so on: the C library for hosts that have none which Bun could use (`build/libc.ts`).
+ * - `ollie-remote-linux-x64.zst`, `.libc` and so on, and `manifest.json`: packed for sending, the C library for hosts that have none which Bun
+ *   could use, and what all of that is (`build/release.ts`).
  *
  * `--release [--key FILE] [--level N]` makes the folders of all targets (or of those named) with the programs for all hosts packed, and a
- * manifest of them, which the key signs: `build/release.ts`.
+ * manifest of them, which the key signs.
  *
  * The same inputs give the same bytes, wherever the checkout lies and whenever it is built: nothing here may put a path, a date or the
  * order of a directory into the output.
@@ -31,8 +32,7 @@ import {
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type Build, compile, list } from "./build/compile.ts";
-import { packLibc } from "./build/libc.ts";
-import { Publisher, packRemotes } from "./build/release.ts";
+import { Publisher, packRelease, packRemotes } from "./build/release.ts";
 import { ownTarget, type Target, targetNamed, targets, top } from "./build/targets.ts";
 
 const programs = ["olliesrv", "ollie-9p", "ollie-remote"];
@@ -82,10 +82,11 @@ function inputsHash(build: Build, target: Target | undefined, remotes: readonly 
 }
 
 /** Those asked for, and those that are there from an earlier build: an old one beside a new olliesrv would be sent to hosts. */
-function remotesOf(folder: string): Target[] {
+function remotesOf(folder: string, own: string): Target[] {
   const asked = options.remote.includes("all") ? Object.keys(targets) : options.remote.map(targetNamed);
   return (Object.keys(targets) as Target[]).filter(
-    (name) => asked.includes(name) || existsSync(join(folder, `ollie-remote-${name}`)),
+    // Its own is there in any case, under its short name.
+    (name) => name !== own && (asked.includes(name) || existsSync(join(folder, `ollie-remote-${name}`))),
   );
 }
 
@@ -93,7 +94,7 @@ function remotesOf(folder: string): Target[] {
 async function buildInto(folder: string, target: Target | undefined, publisher?: Publisher): Promise<void> {
   const build: Build = { version, commit: commit(), target: target ?? ownTarget() };
   const signed = publisher?.name ? { ...build, publisher: publisher.name } : build;
-  const remotes = publisher ? [] : remotesOf(folder);
+  const remotes = publisher ? [] : remotesOf(folder, build.target);
   const stamp = join(folder, ".inputs");
   const hash = inputsHash(signed, target, remotes);
   const names = [...outputs, ...remotes.map((name) => `ollie-remote-${name}`)];
@@ -114,7 +115,13 @@ async function buildInto(folder: string, target: Target | undefined, publisher?:
       await compileAs(scratch, `ollie-remote-${name}`, { ...build, target: name }, name);
     copyFileSync(join(top, "data/scripts/o"), join(scratch, "o"));
     chmodSync(join(scratch, "o"), 0o755);
-    if (!publisher) names.push(...packLibc(scratch, [build.target, ...remotes]));
+    if (!publisher) {
+      const sent = [
+        { target: build.target, file: join(scratch, "ollie-remote") },
+        ...remotes.map((name) => ({ target: name, file: join(scratch, `ollie-remote-${name}`) })),
+      ];
+      names.push(...(await packRemotes(scratch, sent, version, quick)));
+    }
     const sums = names.map((name) => {
       const sum = createHash("sha256").update(readFileSync(join(scratch, name)));
       return `${sum.digest("hex")}  ${name}\n`;
@@ -127,6 +134,9 @@ async function buildInto(folder: string, target: Target | undefined, publisher?:
     rmSync(scratch, { recursive: true, force: true });
   }
 }
+
+/** Of zstd, for a build that somebody waits for. */
+const quick = { zstd: 3 };
 
 async function compileAs(scratch: string, name: string, build: Build, target: Target): Promise<void> {
   const inner = join(scratch, name.slice("ollie-remote-".length));
@@ -143,7 +153,7 @@ try {
   process.chdir(top);
   if (wanted.length === 0) await buildInto(out, undefined);
   for (const name of wanted) await buildInto(join(out, name), name, publisher);
-  if (publisher) await packRemotes(out, wanted, version, publisher, Number(options.level));
+  if (publisher) await packRelease(out, wanted, version, publisher, Number(options.level));
 } catch (error) {
   console.error(`build: ${(error as Error).message}`);
   process.exit(1);

@@ -7,7 +7,7 @@
  * the pack, and in a release's manifest its hash. Where the machine has none for a target, no pack is made, but for a release that is an error.
  */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** The loader, and what Bun names as needed (DT_NEEDED). Since glibc 2.34 all else is in libc.so.6, resolver and user database too. */
@@ -24,22 +24,9 @@ const places: Record<string, { loader: string; folders: string[] }> = {
 };
 
 /**
- * Writes `ollie-remote-TARGET.libc`: a line of JSON (`src/remote/bootstrap/libc.ts` reads it), then the files one after another.
- * @returns the names of those that could be made
+ * The content of `ollie-remote-TARGET.libc`: a line of JSON (`src/remote/bootstrap/libc.ts` reads it), then the files one after another.
+ * `from`: which library it is, in the words of its own. Undefined where it cannot be made here.
  */
-export function packLibc(folder: string, targets: readonly string[]): string[] {
-  const names: string[] = [];
-  for (const target of new Set(targets)) {
-    const pack = libcPack(target);
-    if (!pack) continue;
-    const name = `ollie-remote-${target}.libc`;
-    writeFileSync(join(folder, name), pack.content);
-    names.push(name);
-  }
-  return names;
-}
-
-/** `from`: which library it is, in the words of its own. */
 export function libcPack(target: string): { content: Buffer; from: string } | undefined {
   const place = places[target];
   if (!place) return undefined;

@@ -1,7 +1,7 @@
 /**
- * A release: beside the programs of each target lies all that olliesrv sends to hosts of any kind, packed, and a manifest that says what it is.
+ * What olliesrv sends to hosts, packed, and a manifest that says what it is. In a release all of it lies beside the programs of each target.
  *
- * - `ollie-remote-TARGET.zst`, `.gz`: the program in frames of 4 MiB, packed one by one, so that an upload can go on where it broke off;
+ * - `ollie-remote-TARGET.zst`, in a release also `.gz`: the program in frames of 4 MiB, packed one by one, so that an upload can go on where it broke off;
  * - `ollie-remote-TARGET.libc`: see libc.ts;
  * - `manifest.json`: version, and of each program size, SHA-256, the hashes of its chunks and of the packed files;
  * - `manifest.json.sig`: its Ed25519 signature, 64 bytes. With the public key in PEM, anybody can check it:
@@ -13,9 +13,19 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chunkBytes, frameBytes, type Manifest, type Packed } from "../src/remote/protocol/manifest.ts";
+import { promisify } from "node:util";
+import zlib from "node:zlib";
+import {
+  chunkBytes,
+  type Described,
+  frameBytes,
+  type Manifest,
+  type Packed,
+} from "../src/remote/protocol/manifest.ts";
 import { libcPack } from "./libc.ts";
-import { type Target, targets } from "./targets.ts";
+import type { Target } from "./targets.ts";
+
+const gzip = promisify(zlib.gzip) as (bytes: Uint8Array, options: zlib.ZlibOptions) => Promise<Uint8Array>;
 
 /** Whose key signs; nobody's without a key file, and then the build trusts what lies beside it. */
 export class Publisher {
@@ -49,7 +59,7 @@ const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest(
  * @param folder has the targets' folders
  * @param level of zstd; gzip's is 9 at most
  */
-export async function packRemotes(
+export async function packRelease(
   folder: string,
   built: readonly Target[],
   version: string,
@@ -59,64 +69,92 @@ export async function packRemotes(
   const shared = join(folder, `.remotes.${process.pid}`);
   mkdirSync(shared, { recursive: true });
   try {
-    const manifest: Manifest = { version, programs: {} };
-    for (const target of built) manifest.programs[target] = await packed(folder, target, shared, level);
-    const text = `${JSON.stringify(manifest, undefined, 1)}\n`;
-    writeFileSync(join(shared, "manifest.json"), text);
-    const signature = publisher.sign(text);
-    if (signature) writeFileSync(join(shared, "manifest.json.sig"), signature);
-    const names = ["manifest.json", ...(signature ? ["manifest.json.sig"] : [])];
-    for (const target of built) names.push(...filesOf(target, manifest));
-    for (const target of built)
+    const files = built.map((target) => ({ target, file: join(folder, target, "ollie-remote") }));
+    const names = await packRemotes(
+      shared,
+      files,
+      version,
+      { zstd: level, gzip: Math.min(level, 9) },
+      publisher,
+    );
+    for (const target of built) {
+      if (!target.endsWith("-musl") && !names.includes(`ollie-remote-${target}.libc`))
+        throw new Error(`no glibc for ${target} is installed here (Debian has it in libc6-arm64-cross)`);
+    }
+    for (const target of built) {
+      rmSync(join(folder, target, "manifest.json.sig"), { force: true });
       for (const name of names) place(join(shared, name), join(folder, target, name));
-    if (!signature)
-      for (const target of built) rmSync(join(folder, target, "manifest.json.sig"), { force: true });
+    }
   } finally {
     rmSync(shared, { recursive: true, force: true });
   }
 }
 
-function filesOf(target: Target, { programs }: Manifest): string[] {
-  const { libc } = programs[target]!;
-  const name = `ollie-remote-${target}`;
-  return [`${name}.zst`, `${name}.gz`, ...(libc ? [`${name}.libc`] : [])];
-}
-
-async function packed(folder: string, target: Target, into: string, level: number) {
-  const program = readFileSync(join(folder, target, "ollie-remote"));
-  const name = join(into, `ollie-remote-${target}`);
-  const zstd = (frame: Uint8Array) => Bun.zstdCompress(frame, { level });
-  const gzip = async (frame: Uint8Array) =>
-    Bun.gzipSync(new Uint8Array(frame), { level: Math.min(level, 9) as 9 });
-  const libc = libcPack(target);
-  if (libc) writeFileSync(`${name}.libc`, libc.content);
-  else if (targets[target] && !target.endsWith("-musl"))
-    throw new Error(`no glibc for ${target} is installed here (Debian has it in libc6-arm64-cross)`);
-  return {
-    sha256: sha256(program),
-    size: program.length,
-    chunks: pieces(program, chunkBytes).map(sha256),
-    zstd: await pack(program, `${name}.zst`, zstd),
-    gzip: await pack(program, `${name}.gz`, gzip),
-    ...(libc && { libc: { sha256: sha256(libc.content), from: libc.from } }),
+/**
+ * Writes packs, C libraries and manifest.
+ * @param levels of those codecs that are wanted
+ * @returns the names of the files
+ */
+export async function packRemotes(
+  into: string,
+  remotes: readonly { target: string; file: string }[],
+  version: string,
+  levels: { zstd: number; gzip?: number },
+  publisher?: Publisher,
+): Promise<string[]> {
+  const manifest: Manifest = { version, programs: {} };
+  const names: string[] = [];
+  const write = (name: string, content: string | Uint8Array) => {
+    writeFileSync(join(into, name), content);
+    names.push(name);
   };
+  for (const { target, file } of remotes) {
+    const program = readFileSync(file);
+    const name = `ollie-remote-${target}`;
+    const entry: Described = {
+      sha256: sha256(program),
+      size: program.length,
+      chunks: pieces(program, chunkBytes).map(sha256),
+    };
+    const zstd = await pack(program, (frame) => Bun.zstdCompress(frame, { level: levels.zstd }));
+    write(`${name}.zst`, zstd.whole);
+    entry.zstd = zstd.packed;
+    if (levels.gzip !== undefined) {
+      const { gzip: level } = levels;
+      const { whole, packed } = await pack(program, (frame) => gzip(frame, { level }));
+      write(`${name}.gz`, whole);
+      entry.gzip = packed;
+    }
+    const libc = libcPack(target);
+    if (libc) {
+      write(`${name}.libc`, libc.content);
+      entry.libc = { sha256: sha256(libc.content), from: libc.from };
+    }
+    manifest.programs[target] = entry;
+  }
+  const text = `${JSON.stringify(manifest, undefined, 1)}\n`;
+  write("manifest.json", text);
+  const signature = publisher?.sign(text);
+  if (signature) write("manifest.json.sig", signature);
+  return names;
 }
 
-function pieces(bytes: Uint8Array, size: number): Uint8Array[] {
+function pieces(bytes: Uint8Array, size: number): Uint8Array<ArrayBuffer>[] {
   const count = Math.ceil(bytes.length / size);
-  return Array.from({ length: count }, (_, index) => bytes.subarray(index * size, (index + 1) * size));
+  return Array.from(
+    { length: count },
+    (_, index) => new Uint8Array(bytes.subarray(index * size, (index + 1) * size)),
+  );
 }
 
+/** Frames are packed side by side; their order, and with it the result, is always the same. */
 async function pack(
   program: Uint8Array,
-  file: string,
-  shrink: (frame: Uint8Array) => Promise<Uint8Array>,
-): Promise<Packed> {
-  const frames: Uint8Array[] = [];
-  for (const frame of pieces(program, frameBytes)) frames.push(await shrink(frame));
+  shrink: (frame: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>,
+): Promise<{ whole: Uint8Array; packed: Packed }> {
+  const frames = await Promise.all(pieces(program, frameBytes).map(shrink));
   const whole = Buffer.concat(frames);
-  writeFileSync(file, whole);
-  return { sha256: sha256(whole), frames: frames.map(({ length }) => length) };
+  return { whole, packed: { sha256: sha256(whole), frames: frames.map(({ length }) => length) } };
 }
 
 /** A link where it can be one: the folders of the targets share what goes to hosts. */

@@ -27,9 +27,11 @@ beforeAll(build);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const programs = ["olliesrv", "ollie-9p", "ollie-remote"];
-/** The C library for hosts that lack one; a machine without glibc cannot make it. */
-const packOf = (path: string, target: string) =>
-  [`ollie-remote-${target}.libc`].filter((name) => existsSync(join(path, name)));
+/** What goes to hosts, packed. The C library for those that lack one cannot be made on a machine without glibc. */
+const packsOf = (path: string, target: string) =>
+  [`ollie-remote-${target}.zst`, `ollie-remote-${target}.libc`, "manifest.json"].filter(
+    (name) => !name.endsWith(".libc") || existsSync(join(path, name)),
+  );
 
 const sha256 = (path: string) => createHash("sha256").update(readFileSync(path)).digest("hex");
 
@@ -70,7 +72,7 @@ describe("the build", () => {
     for (const path of [one, two]) succeeded(await buildIn(path));
     const sums = readFileSync(join(one, "dist/SHA256SUMS"), "utf8");
     expect(readFileSync(join(two, "dist/SHA256SUMS"), "utf8")).toBe(sums);
-    const names = [...programs, "o", ...packOf(join(one, "dist"), `linux-${process.arch}`)];
+    const names = [...programs, "o", ...packsOf(join(one, "dist"), `linux-${process.arch}`)];
     expect(sums).toBe(names.map((name) => `${sha256(join(one, "dist", name))}  ${name}\n`).join(""));
     for (const name of programs) {
       const program = readFileSync(join(one, "dist", name));
@@ -204,7 +206,7 @@ describe("for other machines", () => {
     ["linux-arm64", 183, "/lib/ld-linux-aarch64.so.1"],
     ["linux-x64-musl", 62, "/lib/ld-musl-x86_64.so.1"],
   ])("--all makes the programs for %s", (target, machine, interpreter) => {
-    const names = [...programs, "o", ...packOf(join(out, target), target)];
+    const names = [...programs, "o", ...packsOf(join(out, target), target)];
     const sums = names.map((name) => `${sha256(join(out, target, name))}  ${name}\n`);
     expect(readFileSync(join(out, target, "SHA256SUMS"), "utf8")).toBe(sums.join(""));
     for (const name of programs) {
@@ -284,7 +286,7 @@ describe("for other hosts", () => {
 
       const name = nameOf(publicKey);
       expect(readFileSync(join(path, "olliesrv")).includes(name)).toBe(true);
-      const [offer] = await offers({ programs: path, cache: folder }, name);
+      const [offer] = await offers({ programs: path }, name);
       expect(offer).toMatchObject({ name: target, pack: { files: expect.anything() } });
       const digest = sha256(join(path, "ollie-remote"));
       expect(offer!.program.described.sha256).toBe(digest);

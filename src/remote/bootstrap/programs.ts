@@ -1,17 +1,16 @@
 /**
  * The programs for hosts that lie beside olliesrv; build.ts says which files those are. Of a release that is signed only what its manifest lists is
- * sent; else what lies there is described by looking at it.
+ * sent; else also what has been put there by hand.
  */
-import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { build, compiled } from "../../config/version.ts";
 import { coded } from "../protocol/errors.ts";
-import { isSigned, type Manifest, parseManifest } from "../protocol/manifest.ts";
+import { type Described, isSigned, type Manifest, parseManifest } from "../protocol/manifest.ts";
 import type { Kind } from "./command.ts";
 import { elfHead } from "./elf.ts";
-import { describedOnce, libcPackOnce } from "./known.ts";
-import type { LibcPack } from "./libc.ts";
-import { Program } from "./program.ts";
+import { type LibcPack, readLibcPack } from "./libc.ts";
+import { describe, Program } from "./program.ts";
 import type { BootOptions } from "./seam.ts";
 
 /** One that can be sent. */
@@ -44,19 +43,14 @@ export function programsFolder(): string {
  * @throws CodedFault "boot.signature", "boot.manifest", "boot.unsupported"
  */
 export async function offers(
-  {
-    programs,
-    localRunner,
-    targetTriple,
-    cache,
-  }: Pick<BootOptions, "programs" | "localRunner" | "targetTriple" | "cache">,
+  { programs, localRunner, targetTriple }: Pick<BootOptions, "programs" | "localRunner" | "targetTriple">,
   publisher = build.publisher,
 ): Promise<Offer[]> {
-  if (localRunner !== undefined) return [await named(localRunner, targetTriple, cache)];
+  if (localRunner !== undefined) return [await named(localRunner, targetTriple)];
   const folder = programs ?? programsFolder();
   const listed = readManifest(folder, publisher);
   const found = await Promise.all(
-    Object.keys(machines).map((target) => offer(folder, target, listed, publisher, cache)),
+    Object.keys(machines).map((target) => offer(folder, target, listed, publisher)),
   );
   const there = found.filter((each) => each !== undefined);
   if (there.length > 0) return there;
@@ -93,7 +87,6 @@ async function offer(
   target: string,
   listed: Listed | undefined,
   publisher: string | undefined,
-  cache: string | undefined,
 ): Promise<Offer | undefined> {
   const there = (name: string) => [join(folder, name)].filter((path) => existsSync(path))[0];
   const name = `ollie-remote-${target}`;
@@ -106,8 +99,8 @@ async function offer(
   return {
     name: target,
     ...machines[target]!,
-    program: new Program(files, entry ?? (await describedOnce(raw!, cache))),
-    pack: mayPack ? libcPackOnce(libc, entry?.libc?.sha256) : undefined,
+    program: new Program(files, entry ?? (await describedOnce(raw!))),
+    pack: mayPack ? packOnce(libc, entry?.libc?.sha256) : undefined,
     // One that was dropped in may be of another version.
     answers: entry ? `ollie-remote ${listed!.manifest.version} ${target}` : "ollie-remote ",
     signed: entry && listed!.signed,
@@ -115,7 +108,7 @@ async function offer(
 }
 
 /** A program that the user has named, whoever has made it. */
-async function named(file: string, triple: string | undefined, cache: string | undefined): Promise<Offer> {
+async function named(file: string, triple: string | undefined): Promise<Offer> {
   if (!existsSync(file))
     throw coded("boot.unsupported", `there is no ${file}, which local_runner_path names`);
   const head = elfHead(file);
@@ -126,7 +119,32 @@ async function named(file: string, triple: string | undefined, cache: string | u
   return {
     name: file,
     ...head,
-    program: new Program({ raw: file }, await describedOnce(file, cache)),
+    program: new Program({ raw: file }, await describedOnce(file)),
     answers: "ollie-remote ",
   };
+}
+
+/** Files are hashed once in this process, for each file as it is. */
+const programsSeen = new Map<string, Promise<Described>>();
+const packsSeen = new Map<string, LibcPack>();
+
+function stateOf(file: string): string {
+  const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
+  return [file, ino, size, mtimeNs, ctimeNs].join(" ");
+}
+
+function describedOnce(file: string): Promise<Described> {
+  const state = stateOf(file);
+  const seen = programsSeen.get(state) ?? describe(file);
+  programsSeen.set(state, seen);
+  // Not remembered: the file may be there at the next time.
+  seen.catch(() => programsSeen.delete(state));
+  return seen;
+}
+
+function packOnce(file: string, pinned: string | undefined): LibcPack {
+  const state = `${stateOf(file)} ${pinned}`;
+  const pack = packsSeen.get(state) ?? readLibcPack(file, pinned);
+  packsSeen.set(state, pack);
+  return pack;
 }

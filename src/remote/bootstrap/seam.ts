@@ -33,8 +33,6 @@ export interface BootOptions {
   targetTriple?: string;
   /** Folder that the programs for hosts lie in; unset = that of this program. */
   programs?: string;
-  /** Folder to remember their hashes in; unset = `~/.cache/ollie`. */
-  cache?: string;
   onProgress(progress: Progress): void;
   signal: AbortSignal;
   /** Milliseconds without a byte accepted by the host after which an upload is given up. */

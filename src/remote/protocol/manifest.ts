@@ -16,7 +16,7 @@ export const signatureBytes = 64;
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** A packed program: hash of the file, and the bytes of each frame in it. */
 const packed = z.object({ sha256, frames: z.array(z.int().positive()) });
-export const described = z.object({
+const described = z.object({
   sha256,
   size: z.int().positive(),
   chunks: z.array(sha256),

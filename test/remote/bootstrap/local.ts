@@ -50,7 +50,6 @@ export class Host {
       onProgress: () => {},
       signal: new AbortController().signal,
       stall: 20_000,
-      cache: this.folder,
       ...options,
     });
   }

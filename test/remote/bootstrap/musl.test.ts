@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { compile } from "../../../build/compile.ts";
-import { packLibc } from "../../../build/libc.ts";
+import { packRemotes } from "../../../build/release.ts";
 import { ownTarget } from "../../../build/targets.ts";
 import { lacks, lacksRoot } from "../../needs.ts";
 import { Host } from "./local.ts";
@@ -50,7 +50,7 @@ test.skipIf(lacksRoot() || lacks("busybox-static", isStatic))(
       mkdirSync(programs, { recursive: true });
       const file = join(programs, `ollie-remote-${target}`);
       await compile("ollie-remote", file, { version, commit: "unknown", target }, undefined);
-      packLibc(programs, [target]);
+      await packRemotes(programs, [{ target, file }], version, { zstd: 1 });
     };
     try {
       await built("1.0.0");

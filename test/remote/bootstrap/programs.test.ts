@@ -91,21 +91,6 @@ describe("beside olliesrv", () => {
   });
 });
 
-test("a large program is hashed once, until it is another file", async () => {
-  const path = programs(join(folder, "large"), { mib: 17, names: ["linux-x64"] });
-  const file = join(path, "ollie-remote-linux-x64");
-  const cache = join(folder, "cache");
-  const remembered = () => Object.values(JSON.parse(readFileSync(join(cache, "programs.json"), "utf8")));
-  const [first] = await offers({ programs: path, cache }, undefined);
-  expect(remembered()).toEqual([{ file, described: first!.program.described }]);
-  const bytes = readFileSync(file);
-  bytes[bytes.length - 1]! ^= 1;
-  writeFileSync(file, bytes);
-  const [second] = await offers({ programs: path, cache }, undefined);
-  expect(second!.program.described.sha256).toBe(sha256(bytes));
-  expect(remembered()).toEqual([{ file, described: second!.program.described }]);
-});
-
 describe("a signed release", () => {
   test("is sent packed as it is, and can be unpacked for a host that cannot", async () => {
     const path = await release();
@@ -174,14 +159,10 @@ describe("a signed release", () => {
 describe("a program that the user has named", () => {
   test("is for the machine that its head names, which target_triple must not contradict", async () => {
     const localRunner = process.execPath;
-    const cache = folder;
     const machine = process.arch === "arm64" ? "aarch64" : "x86_64";
-    const [offer] = await offers(
-      { localRunner, cache, targetTriple: `${machine}-unknown-linux-gnu` },
-      publisher,
-    );
+    const [offer] = await offers({ localRunner, targetTriple: `${machine}-unknown-linux-gnu` }, publisher);
     expect(offer).toMatchObject({ machine, loader: expect.stringContaining("ld-") });
-    await expect(offers({ localRunner, cache, targetTriple: "riscv64-linux" }, publisher)).rejects.toThrow(
+    await expect(offers({ localRunner, targetTriple: "riscv64-linux" }, publisher)).rejects.toThrow(
       `is for ${machine}, but target_triple says riscv64-linux`,
     );
   });
