@@ -1,12 +1,23 @@
 /** The methods of a host that need no session: what the bridge answers itself. */
+import type { z } from "zod";
+import { sessionDestroy, sessionList, sessionSweep } from "../protocol/exports.ts";
 import type { Handler } from "../protocol/peer.ts";
-import type { Places } from "./place.ts";
+import { destroySession } from "./lifecycle/destroy.ts";
+import { bytesBelow } from "./lifecycle/sizes.ts";
+import { sweep } from "./lifecycle/sweep.ts";
+import { type Places, sessionFolder } from "./place.ts";
 import { parsed } from "./session-methods.ts";
 import { readSession, sessionIds, usedToolSets } from "./session-record.ts";
 import { ToolStore, toolSchemas } from "./tools/methods.ts";
 
 export function hostMethods(places: Places): Record<string, Handler> {
-  return { "session.list": () => listed(places), ...toolMethods(places) };
+  return {
+    "session.list": (params) => listed(places, parsed("session.list", sessionList, params)),
+    "session.destroy": (params) =>
+      destroySession(places.root, parsed("session.destroy", sessionDestroy, params)),
+    "session.sweep": (params) => sweep(places, parsed("session.sweep", sessionSweep, params)),
+    ...toolMethods(places),
+  };
 }
 
 function toolMethods({ base, root }: Places): Record<string, Handler> {
@@ -21,13 +32,15 @@ function toolMethods({ base, root }: Places): Record<string, Handler> {
   };
 }
 
-function listed({ root }: Places): object[] {
-  return sessionIds(root).flatMap((sessionId) => {
+function listed({ root }: Places, { sizes }: z.infer<typeof sessionList>): Promise<object[]> {
+  const all = sessionIds(root).map(async (sessionId) => {
+    const bytes = sizes ? await bytesBelow(sessionFolder(root, sessionId)) : undefined;
     try {
       const { client, created, used, cwd, sealed } = readSession(root, sessionId);
-      return [{ sessionId, client, created, used, cwd, state: sealed ? "sealed" : "active" }];
+      return { sessionId, client, created, used, cwd, state: sealed ? "sealed" : "active", bytes };
     } catch {
-      return [{ sessionId, state: "damaged" }];
+      return { sessionId, state: "damaged", bytes };
     }
   });
+  return Promise.all(all);
 }

@@ -2,10 +2,12 @@
 import type { z } from "zod";
 import { surveyProject } from "../../tools/project.ts";
 import { coded } from "../protocol/errors.ts";
+import { sessionExport } from "../protocol/exports.ts";
 import { opHash } from "../protocol/hash.ts";
 import * as wire from "../protocol/messages.ts";
 import type { Handler } from "../protocol/peer.ts";
 import type { Daemon } from "./daemon.ts";
+import { Exports } from "./export/export.ts";
 import { fileMethods } from "./files/methods.ts";
 
 /** Reads what a request carries. @throws CodedFault `proto.params` that names what is wrong */
@@ -20,6 +22,7 @@ export function parsed<S extends z.ZodType>(method: string, schema: S, params: u
 /** @param touch says that somebody uses the session */
 export function sessionMethods(daemon: Daemon, touch: () => void): Record<string, Handler> {
   const { operations } = daemon;
+  const exports = new Exports(daemon.folder, daemon.record.cwd, daemon.workspace);
   const on = <S extends z.ZodType>(
     method: string,
     schema: S,
@@ -51,6 +54,7 @@ export function sessionMethods(daemon: Daemon, touch: () => void): Record<string
     plain("session.renew", () => daemon.renew()),
     plain("session.seal", () => daemon.seal()),
     plain("session.upgrade", () => upgrade(daemon)),
+    on("session.export", sessionExport, (request) => exports.piece(request)),
     on("session.configure", wire.sessionSettings, (settings) => {
       daemon.configure(settings);
       return operations.tools();

@@ -36,6 +36,9 @@ export const sessionExported = z.object({
 });
 export type SessionExported = z.infer<typeof sessionExported>;
 
+/** `session.list`. `sizes`: with the bytes that each has on the disk. */
+export const sessionList = z.strictObject({ sizes: z.boolean().default(false) });
+
 /** Everything of the session goes: processes, sockets, files. An in-place working folder stays. */
 export const sessionDestroy = z.strictObject({
   sessionId,
