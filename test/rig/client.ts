@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { until } from "../until.ts";
 import { compile, environment, Hold, succeed, sweep, workFolder, write } from "./hold.ts";
 import { Host, type HostOptions } from "./host.ts";
-import { processes, processOf, signal } from "./processes.ts";
+import { processes, signal } from "./processes.ts";
 
 export interface Outcome {
   status: number;
@@ -144,8 +144,7 @@ export class Client {
 
   /** Processes that run there. */
   processes() {
-    const net = processOf(this.hold.pid)?.net;
-    return processes().filter((each) => each.net === net && each.pid !== this.hold.pid);
+    return processes().filter((each) => each.net === this.hold.net && each.pid !== this.hold.pid);
   }
 
   /** Ends everything there is of the client and of its hosts. */

@@ -1,7 +1,7 @@
 /** Namespaces that last as long as this process: hold.c, and what a run that was killed has left behind. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { processes, signal, variableOf } from "./processes.ts";
+import { processes, processOf, signal, variableOf } from "./processes.ts";
 
 /** Where `ip` and `sshd` are, too. */
 export const path = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
@@ -37,11 +37,19 @@ export function succeed(argv: string[]): string {
 export class Hold {
   /** Of a process inside. */
   readonly pid: number;
+  /** Its namespaces, as `Process` has them. Asked at the beginning: should it ever be killed, its pid may soon be anybody's. */
+  readonly net: string;
+  readonly pids: string;
   readonly #child: Bun.Subprocess<"pipe", "pipe", "pipe">;
 
   private constructor(child: Bun.Subprocess<"pipe", "pipe", "pipe">, pid: number) {
     this.#child = child;
     this.pid = pid;
+    const there = processOf(pid);
+    if (!there || there.net === processOf(process.pid)?.net)
+      throw new Error("the rig has no network of its own");
+    this.net = there.net;
+    this.pids = there.pids;
   }
 
   /**

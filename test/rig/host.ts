@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { until } from "../until.ts";
 import { Hold, removeFormat, succeed, write } from "./hold.ts";
 import { type End, Link, type LinkOptions, plug } from "./link.ts";
-import { type Process, processes, processOf, signal } from "./processes.ts";
+import { type Process, processes, signal } from "./processes.ts";
 import { fillRoot, mountRoot, type Root, registerArm64, rootPath } from "./roots.ts";
 import { fillHome, type HostUser, mountHome, mountShells, shellPath } from "./users.ts";
 
@@ -187,8 +187,7 @@ export class Host {
 
   /** Processes on the host: all, or those of a user. `pid` is what this machine calls them. */
   processes(user?: string): Process[] {
-    const namespace = processOf(this.#hold.pid)?.pids;
-    const own = processes().filter(({ pids }) => pids === namespace);
+    const own = processes().filter(({ pids }) => pids === this.#hold.pids);
     if (user === undefined) return own;
     return own.filter(({ uid }) => uid === this.uids.get(user));
   }
