@@ -181,7 +181,7 @@ export class Daemon {
 
   #attach(link: SocketLink, peer: Peer, asked: z.infer<typeof daemonAttach>) {
     if (!same(asked.token, this.#token)) throw coded("session.token", "the daemon does not know this bridge");
-    const { client, epoch, settings, takeover } = asked;
+    const { client, settings, takeover } = asked;
     const held = this.#attachment;
     if (held && held.client !== client && !takeover)
       throw coded("session.held", "another client is attached to this session", {
@@ -191,8 +191,7 @@ export class Daemon {
       throw coded("session.held", "this session is another client's", {
         hint: "take it over if you mean it",
       });
-    if (epoch < this.#record.epoch && held)
-      throw coded("session.superseded", "a newer connection of this client is attached");
+    // Whatever attachment it follows: the answer to that one may have been lost with its connection, which seems to stand here.
     if (held) {
       held.peer.notify("superseded", {});
       void held.peer.flush().finally(() => held.link.end());
