@@ -75,7 +75,8 @@ export class Host {
       detached: true,
       env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: this.home, ...env },
     });
-    this.#pids.add(child.pid!);
+    if (child.pid === undefined) throw new Error(`${program} cannot be started`);
+    this.#pids.add(child.pid);
     let stderr = "";
     child.stderr.on("data", (bytes) => {
       stderr += bytes;
