@@ -87,11 +87,15 @@ class Taken {
     this.#source = input[Symbol.asyncIterator]();
   }
 
-  /** @throws CodedFault `boot.short` where fewer come */
-  async *take(count: number): AsyncGenerator<Uint8Array> {
-    for (let left = count; left > 0; ) {
+  /**
+   * @param count undefined: all that comes
+   * @throws CodedFault `boot.short` where fewer come
+   */
+  async *take(count?: number): AsyncGenerator<Uint8Array> {
+    for (let left = count ?? Number.POSITIVE_INFINITY; left > 0; ) {
       if (this.#rest.length === 0) {
         const { value, done } = await this.#source.next();
+        if (done && count === undefined) return;
         if (done) throw coded("boot.short", `the upload ended ${left} bytes early`);
         this.#rest = value;
       }

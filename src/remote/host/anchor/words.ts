@@ -4,26 +4,33 @@ import { coded } from "../../protocol/errors.ts";
 export interface AnchorCall {
   step: "check" | "install" | "launch";
   digest: string;
+  /** `-` where a person asks, who needs none. */
   nonce: string;
-  /** Of install: how the program is packed, its length so, and the length of signature and manifest before it. */
-  upload?: { codec: "zstd" | "gzip" | "none"; length: number; signed: number };
+  /**
+   * Of install: how the program is packed, its length so, and the length of signature and manifest before it. Without a length it goes on to the end
+   * of the input.
+   */
+  upload?: { codec: "zstd" | "gzip" | "none"; length?: number; signed: number };
   /** Of launch: options of serve. */
   serve: { root?: string; policy?: string };
 }
 
 /** The grammar, for errors. */
 const grammar =
-  "check HASH NONCE, install HASH NONCE CODEC LENGTH SIGNED, or launch HASH NONCE [--root DIR] [--policy FILE]";
+  "check HASH [NONCE], install HASH [NONCE CODEC LENGTH SIGNED], or launch HASH [NONCE] [--root DIR] [--policy FILE]";
 const lengthLimit = 512 * 1024 * 1024;
 const signedLimit = 4 * 1024 * 1024;
 
 /** @throws CodedFault `boot.words` */
 export function parseCall(words: readonly string[]): AnchorCall {
-  const [step, digest = "", nonce = "", ...rest] = words;
+  const [step, digest = "", ...more] = words;
   if (step !== "check" && step !== "install" && step !== "launch")
     throw wrong(`${step ?? "nothing"} is no step`);
   if (!/^[0-9a-f]{64}$/.test(digest)) throw wrong("HASH is no SHA-256");
-  if (!/^[0-9a-f]{8,64}$/.test(nonce)) throw wrong("NONCE is no hexadecimal number of 8 to 64 digits");
+  const named = more.length > 0 && !more[0]!.startsWith("--");
+  const [nonce = "-", rest] = named ? [more[0], more.slice(1)] : ["-", more];
+  if (named && !/^[0-9a-f]{8,64}$/.test(nonce))
+    throw wrong("NONCE is no hexadecimal number of 8 to 64 digits");
   const call = { step, digest, nonce, serve: {} };
   if (step === "install") return { ...call, step, upload: parseUpload(rest) };
   if (step === "launch") return { ...call, step, serve: parseOptions(rest) };
@@ -32,6 +39,7 @@ export function parseCall(words: readonly string[]): AnchorCall {
 }
 
 function parseUpload(words: readonly string[]): AnchorCall["upload"] {
+  if (words.length === 0) return { codec: "none", signed: 0 };
   const [codec, length = "", signed = "", more] = words;
   if (codec !== "zstd" && codec !== "gzip" && codec !== "none") throw wrong("CODEC is zstd, gzip or none");
   if (more !== undefined) throw wrong("install takes nothing more");

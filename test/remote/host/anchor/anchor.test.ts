@@ -129,6 +129,12 @@ test.each([
   expect(say(["launch", digest, nonce])).toStartWith("fail hash ");
 });
 
+test("an operator installs a program by hand", () => {
+  const bytes = readFileSync(join(small, `ollie-remote-linux-${process.arch}`));
+  expect(say(["install", digest], { stdin: bytes })).toBe(`installed ${digest}`);
+  expect(say(["check", digest])).toBe(`hit ${digest}`);
+});
+
 test("what is damaged, short, too long or no program is not installed, and nothing is left of it", () => {
   const bytes = readFileSync(join(small, `ollie-remote-linux-${process.arch}`));
   const install = (stdin: Buffer, codec = "none", length = stdin.length, hash = digest) =>
