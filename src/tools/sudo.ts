@@ -21,6 +21,9 @@ const passed = /^(?:OLLIE_\w+|TMPDIR|PWD|LANG|LANGUAGE|LC_\w+|TZ)$/;
  * root's processes, and those that sudo hands on reach only this shell. Its program, and all that comes of it, is known by OLLIE_EXEC, which
  * must not be a word of argv: sudo makes a variable of those.
  *
+ * Where sudo has left the password unread, as it does if it needs none after all, nothing is run: that line is not to be executed, and without
+ * a mark every process would be the call's.
+ *
  * A folder of its own for temporary files, since the user could not remove what root leaves in his.
  */
 const script = `
@@ -28,7 +31,9 @@ n='
 '
 folder=$1
 shift
-IFS= read -r variables && eval "$variables" && IFS= read -r input || exit
+IFS= read -r variables || exit
+case $variables in "export "*) eval "$variables" ;; *) exit 1 ;; esac
+[ "$OLLIE_EXEC" ] && IFS= read -r input || exit
 cd -- "$folder" || exit
 TMPDIR=$TMPDIR/root.$$
 mkdir -m 700 -- "$TMPDIR" || exit

@@ -31,7 +31,9 @@ export class Passwords {
 
   /** A copy, to be cleared as well. */
   look(opId: string): Uint8Array | undefined {
-    return this.#kept.get(opId)?.secret.slice();
+    const kept = this.#kept.get(opId);
+    // `slice` of a Buffer is no copy.
+    return kept && Uint8Array.from(kept.secret);
   }
 
   forget(opId: string): void {
