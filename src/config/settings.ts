@@ -23,6 +23,8 @@ const parts = z
   .transform((list) => list.split(/[\s,]+/).filter(Boolean))
   .pipe(z.array(z.enum(sandboxParts, `must name parts of a sandbox: ${sandboxParts.join(", ")}`)))
   .optional();
+/** How SSH gets to other hosts. */
+const sshWays = ["auto", "ssh2", "openssh"] as const;
 const tokens = z.coerce
   .number("must be a number of tokens")
   .int()
@@ -51,7 +53,9 @@ const variables = z.object({
   OLLIE_ELEVATE_TIMEOUT: seconds.default(300),
   OLLIE_SANDBOX_WITHOUT: parts,
   OLLIE_ADDR: text,
-  OLLIE_SSH: text,
+  OLLIE_SSH: z.enum(sshWays, `must be one of ${sshWays.join(", ")}`).optional(),
+  OLLIE_REMOTES: z.string().startsWith("/", "must be an absolute path").optional(),
+  OLLIE_RECONNECT_GRACE: seconds,
   /** Read on the host of a remote session, not here. */
   OLLIE_DIR: text,
   OLLIE_SCRIPT_SCENARIO: text,
@@ -73,7 +77,7 @@ const variables = z.object({
 const forTools = /^OLLIE_(ARG_.*|TOOL|CALL_ID|SESSION|AGENT|CWD|TMP|EXEC|SERVICE|TOKEN)$/;
 /** Known so that one env file serves this version and the next, but what reads them is not built in yet. */
 const forLater =
-  /^OLLIE_((COMPLETE|ROUTE)_(BACKEND|MODEL)|(ANTHROPIC|GEMINI)_(URL|KEY)|(COPILOT|KIRO)_TOKEN|SSH|MAX_SESSION_COST)$/;
+  /^OLLIE_((COMPLETE|ROUTE)_(BACKEND|MODEL)|(ANTHROPIC|GEMINI)_(URL|KEY)|(COPILOT|KIRO)_TOKEN|MAX_SESSION_COST)$/;
 /** Backends whose variables are known even while they are not enabled. */
 const shippedBackends = ["ollama", "openai", "anthropic", "gemini", "copilot", "kiro", "script"];
 
@@ -84,6 +88,9 @@ export interface Settings {
   elevateTimeout: number;
   /** What is not to be used though the kernel may offer it. */
   sandboxWithout?: readonly SandboxPart[];
+  ssh?: (typeof sshWays)[number];
+  /** Seconds that a lost host is waited for before that is told, whatever its profile says. */
+  reconnectGrace?: number;
 }
 
 /**
@@ -101,12 +108,21 @@ export function parseSettings(environment: Environment): Settings {
     const checked = labelled(key) === "URL" ? url.safeParse(value) : undefined;
     if (checked?.success === false) throw new Fault("invalid", `${key}: ${checked.error.issues[0]!.message}`);
   }
-  const { OLLIE_MODEL, OLLIE_LOG, OLLIE_ELEVATE_TIMEOUT, OLLIE_SANDBOX_WITHOUT } = parsed.data;
+  const {
+    OLLIE_MODEL,
+    OLLIE_LOG,
+    OLLIE_ELEVATE_TIMEOUT,
+    OLLIE_SANDBOX_WITHOUT,
+    OLLIE_SSH,
+    OLLIE_RECONNECT_GRACE,
+  } = parsed.data;
   return {
     model: OLLIE_MODEL,
     logLevel: OLLIE_LOG,
     elevateTimeout: OLLIE_ELEVATE_TIMEOUT,
     sandboxWithout: OLLIE_SANDBOX_WITHOUT,
+    ssh: OLLIE_SSH,
+    reconnectGrace: OLLIE_RECONNECT_GRACE,
   };
 }
 

@@ -21,6 +21,7 @@ import { handsHere } from "../tools/here.ts";
 import { createRegistry } from "../tools/registry.ts";
 import type { ToolRegistry } from "../tools/tool.ts";
 import { groundOf } from "./ground.ts";
+import { Hosts } from "./hosts.ts";
 import { qidBlock } from "./live.ts";
 import { Counters } from "./metrics.ts";
 import type { Reports } from "./runtime.ts";
@@ -34,6 +35,7 @@ export class Shared implements Services {
   readonly cwd = process.cwd();
   readonly retryDelay = retryDelay;
   readonly elevation: Elevation;
+  readonly remotes: Hosts;
   readonly hands: Hands = handsHere(() => this.#tools);
   #config: Config;
   #backends: BackendRegistry;
@@ -61,9 +63,11 @@ export class Shared implements Services {
       limit: () => this.#config.settings.elevateTimeout * 1000 || undefined,
     });
     this.elevation = new Elevation(approvals, hostname());
+    this.remotes = new Hosts(config, approvals);
   }
 
   reload(config: Config): void {
+    this.remotes.reload(config);
     this.close();
     this.#config = config;
     this.#backends = backendsOf(config);

@@ -1,0 +1,124 @@
+/** Sessions on a host that runs the real ollie-remote; only SSH is made up. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { loadConfig } from "../../src/config/config.ts";
+import { Hosts } from "../../src/session/hosts.ts";
+import type { Session } from "../../src/session/session.ts";
+import { FakeHost } from "../remote/client/host.ts";
+import { answers, call, chat, finish, idle, say, World } from "../turn/world.ts";
+import { until } from "../until.ts";
+
+setDefaultTimeout(90_000);
+
+let world: World;
+let host: FakeHost;
+beforeEach(async () => {
+  host = new FakeHost();
+  world = new World();
+  world.remotes = hosts();
+  world.config = { autoLoad: ["build"] };
+  world.tool("build", 'echo "in $PWD"; until [ -e go ]; do sleep 0.05; done; echo built >> log; echo done', {
+    args: { type: "object", properties: { detach: { type: "boolean" }, notify: { type: "boolean" } } },
+  });
+  await world.start();
+});
+afterEach(async () => {
+  await world.remove();
+  host.remove();
+});
+
+/** As the configuration has them. */
+function hosts(): Hosts {
+  const { connections, boot } = host;
+  const environment = { HOME: world.folder, OLLIE_TOOLS_PATH: world.toolsFolder };
+  const config = loadConfig(environment, { config: join(world.folder, "config"), state: world.folder });
+  return new Hosts(config, world.approvals, { connections, boot });
+}
+
+const go = () => writeFileSync(join(host.project, "go"), "");
+const log = () => (existsSync(join(host.project, "log")) ? "built" : "");
+const agentOf = (session: Session) => session.agents()[0]!;
+
+async function building(args = {}) {
+  const session = await world.runtime.createSession(
+    new Map([
+      ["name", "s"],
+      ["remote", "me@h1"],
+      ["cwd", host.project],
+    ]),
+  );
+  const agent = agentOf(session);
+  world.model = answers([call("1", "build", args), finish], [say("it is built"), finish]);
+  await agent.submit("go");
+  return { session, agent };
+}
+
+test("a call runs there and its output comes as it is printed", async () => {
+  const { session, agent } = await building();
+  await until("it prints", () => chat(agent).includes(`in ${host.project}\n`));
+  expect([agent.state, session.remote.line]).toEqual(["calling: build", "ready me@h1"]);
+  go();
+  await idle(agent);
+  expect(chat(agent)).toMatch(/\ndone\n\[.*on me@h1\]/);
+  expect(log()).toBe("built");
+});
+
+test("a link that breaks in the middle is told by state, and the call goes on", async () => {
+  const { agent } = await building();
+  await until("it prints", () => chat(agent).includes("in "));
+  host.reachable = false;
+  host.dropLink();
+  await until("it is out of reach", () => agent.state === "unreachable: me@h1");
+  go();
+  await until("it is built all the same", log);
+  host.reachable = true;
+  await agent.session.ctl("reconnect");
+  await idle(agent);
+  expect(chat(agent)).toMatch(/\ndone\n\[.*on me@h1\]/);
+  expect(await agent.reply()).toBe("it is built");
+});
+
+test("a job there runs on through a restart of this server", async () => {
+  const { session, agent } = await building({ detach: true });
+  await idle(agent);
+  expect(session.jobs.all().map(({ state }) => state)).toEqual(["running"]);
+  await world.stop();
+  world.remotes = hosts();
+  await world.start();
+  const again = world.runtime.session("s")!;
+  const [job] = again.jobs.all();
+  await until("its output is here", () => job!.out.length > 0);
+  expect(job!.state).toBe("running");
+  go();
+  await until("it has ended", () => job!.ended);
+  expect([job!.state, Buffer.from(job!.out.read(0, 1000)).toString()]).toEqual([
+    "exited: 0",
+    `in ${host.project}\ndone\n`,
+  ]);
+  await until("it is told", () => chat(agentOf(again)).includes("Job 1 has ended"));
+});
+
+test("a session that is removed leaves nothing there", async () => {
+  const { session, agent } = await building();
+  go();
+  await idle(agent);
+  expect(host.sessions.length).toBe(1);
+  await session.remove();
+  await until("it is gone there", () => host.sessions.length === 0);
+  expect(existsSync(host.project)).toBe(true);
+});
+
+test("tools that change here change there", async () => {
+  const { agent } = await building();
+  go();
+  await idle(agent);
+  const path = join(world.toolsFolder, "build");
+  writeFileSync(path, "#!/bin/sh\necho another\n");
+  chmodSync(path, 0o755);
+  await agent.session.ctl("sync");
+  world.model = answers([call("2", "build"), finish], [say("ok"), finish]);
+  await agent.submit("again");
+  await idle(agent);
+  expect(chat(agent)).toContain("another\n");
+});
