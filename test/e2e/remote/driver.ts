@@ -20,7 +20,7 @@ const limit = 60_000;
 
 export class Driver {
   readonly #waiting = new Map<number, (seen: Seen) => void>();
-  readonly #child;
+  readonly #child: Bun.Subprocess<"pipe", "pipe", "pipe">;
   #count = 0;
   #errors = "";
 
