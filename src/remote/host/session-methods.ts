@@ -9,6 +9,7 @@ import type { Handler } from "../protocol/peer.ts";
 import type { Daemon } from "./daemon.ts";
 import { Exports } from "./export/export.ts";
 import { fileMethods } from "./files/methods.ts";
+import { fromHome } from "./home.ts";
 
 /** Reads what a request carries. @throws CodedFault `proto.params` that names what is wrong */
 export function parsed<S extends z.ZodType>(method: string, schema: S, params: unknown): z.infer<S> {
@@ -77,7 +78,9 @@ export function sessionMethods(daemon: Daemon, touch: () => void): Record<string
     on("sudo.probe", wire.sudoProbe, ({ opId }) => operations.sudoProbe(opId)),
     on("sudo.check", wire.sudoProbe, ({ opId }) => operations.sudoCheck(opId)),
     on("execute", wire.execute, (request, signal) => execute(daemon, request, signal)),
-    on("project.survey", wire.projectAsk, ({ cwd }) => surveyProject(cwd ?? daemon.record.cwd)),
+    on("project.survey", wire.projectAsk, ({ cwd }) =>
+      surveyProject(cwd === undefined ? daemon.record.cwd : fromHome(cwd)),
+    ),
   ]);
 }
 

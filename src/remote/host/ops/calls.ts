@@ -3,6 +3,7 @@ import { Secrets } from "../../../config/secrets.ts";
 import { ServicePool } from "../../../tools/service.ts";
 import type { Approval, CallContext, JobStarter } from "../../../tools/tool.ts";
 import type { SessionSettings, Step } from "../../protocol/messages.ts";
+import { fromHome } from "../home.ts";
 import type { OperationsGround } from "../operations-seam.ts";
 import type { Confinement } from "./confinement.ts";
 import type { Toolset } from "./toolset.ts";
@@ -21,7 +22,7 @@ export class Calls {
 
   contextOf(step: ToolStep, more: { approval?: Approval; jobs?: JobStarter }): CallContext {
     const { ground, confinement } = this;
-    const cwd = step.cwd ?? ground.cwd;
+    const cwd = step.cwd === undefined ? ground.cwd : fromHome(step.cwd);
     const listener = `${step.session}/${step.agent}`;
     const request = { name: step.sandbox, cwd, listener };
     return {
