@@ -57,6 +57,8 @@ class Engine implements Operations {
   readonly #workshop: Workshop;
   /** Those that are about to be on disk. */
   readonly #accepting = new Map<string, { hash: string; accepted: Promise<Operation> }>();
+  /** Those that have ended, of which whoever follows has not been sent all: the end is told after that. */
+  readonly #untold = new Set<Operation>();
   readonly #over = new AbortController();
   #sealed = false;
   readonly #timer: ReturnType<typeof setInterval>;
@@ -151,11 +153,15 @@ class Engine implements Operations {
   }
 
   follow({ opId, from }: z.infer<typeof opFollow>): void {
-    this.#find(opId).follow(from);
+    const op = this.#find(opId);
+    op.follow(from);
+    if (op.over) this.#tell(op);
   }
 
   ack({ opId, stream, off }: z.infer<typeof opAck>): void {
-    this.#ledger.get(opId)?.ack(stream, off);
+    const op = this.#ledger.get(opId);
+    op?.ack(stream, off);
+    if (op && this.#untold.has(op)) this.#tell(op);
   }
 
   secret(opId: string, secret: Uint8Array): void {
@@ -172,6 +178,7 @@ class Engine implements Operations {
 
   detach(): void {
     for (const op of this.#ledger.all()) op.unfollow();
+    this.#untold.clear();
   }
 
   get sandbox() {
@@ -280,7 +287,14 @@ class Engine implements Operations {
     const closing = this.#over.signal.aborted && ending.status === "cancelled";
     op.pump();
     this.#ledger.ended(op, { ...ending, ...(closing && { status: "interrupted" as const }) });
-    this.ground.notify("exit", op.report(false));
+    this.#tell(op);
+  }
+
+  #tell(op: Operation): void {
+    if (op.drained) {
+      this.#untold.delete(op);
+      this.ground.notify("exit", op.report(false));
+    } else this.#untold.add(op);
   }
 
   async #cancel(op: Operation, grace: number, reason: Fault): Promise<void> {

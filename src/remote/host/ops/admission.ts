@@ -1,7 +1,7 @@
 /** What must hold before an operation is accepted. */
 import { statfsSync } from "node:fs";
 import type { Tool } from "../../../tools/tool.ts";
-import { wishesOf } from "../../../tools/wishes.ts";
+import { type Wishes, wishesOf } from "../../../tools/wishes.ts";
 import { coded } from "../../protocol/errors.ts";
 import { holdsGrant, opHash } from "../../protocol/hash.ts";
 import type { OpStart } from "../../protocol/messages.ts";
@@ -30,10 +30,17 @@ export function admit(request: OpStart, ground: OperationsGround, tools: Toolset
   const wishes = call && tool && wishesOf(tool, call.args);
   if (wishes && wishes.detach !== detach)
     throw coded("op.invalid", "an operation is detached where its tool call is, and only there");
-  if (call && tool && wishes?.elevated && !grant)
+  if (tool && wishes?.elevated && !grant)
     throw coded("op.grant", `${tool.name} needs the permission of a person, and the request carries none`);
+  if (tool && wishes && grant && (!wishes.elevated || wishes.sudo !== grant.root))
+    throw coded("op.grant", `the permission is not for what ${tool.name} does: it ${whatItIs(wishes)}`);
   checkDisk(ground.folder);
   return tool;
+}
+
+function whatItIs({ elevated, sudo }: Wishes): string {
+  if (sudo) return "runs as root";
+  return elevated ? "runs outside of the sandbox, but not as root" : "runs in the sandbox";
 }
 
 /** The user's answer, for this request and no other: the id is in it, and an id runs once. */

@@ -87,6 +87,11 @@ export class Operation {
     this.#sender = undefined;
   }
 
+  /** Whoever follows has been sent all of it. */
+  get drained(): boolean {
+    return this.#sender?.drained ?? true;
+  }
+
   get followed(): boolean {
     return this.#sender !== undefined;
   }

@@ -32,6 +32,14 @@ export class Sender {
     this.pump();
   }
 
+  /** Nothing of what has been printed so far waits for an ack. */
+  get drained(): boolean {
+    return [...this.streams].every(([name, { size }]) => {
+      const { sent, acked } = this.#of(name);
+      return sent >= size || sent - acked < window;
+    });
+  }
+
   /** Sends what there is and may be sent. */
   pump(): void {
     for (const [name, source] of this.streams) {
