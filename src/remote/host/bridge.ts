@@ -6,7 +6,7 @@ import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { z } from "zod";
 import { toFault } from "../../fault.ts";
-import { narrow, policyHash } from "../policy/effective.ts";
+import { narrow, policyHash, renarrow } from "../policy/effective.ts";
 import { readHardPolicies } from "../policy/hard-policy.ts";
 import { clientPolicy } from "../policy/keys.ts";
 import { envRefHash } from "../policy/session-policy.ts";
@@ -131,6 +131,14 @@ export class Bridge {
       throw coded(
         "session.policy_broader",
         `session ${sessionId} was made under another policy than the one that is asked for`,
+      );
+    // The host's own policy may have become narrower since.
+    const { policy: hard } = readHardPolicies(process.env, this.places.policy);
+    if (policyHash(renarrow(record.policy, hard)) !== record.policyHash)
+      throw coded(
+        "session.policy_broader",
+        `the policy of this host allows less than session ${sessionId} was made with`,
+        { hint: "make another session" },
       );
     if (asked.envRefHash !== record.envRefHash)
       throw coded("session.envref", `session ${sessionId} was made with other environment references`);

@@ -15,6 +15,7 @@ import { rememberSandbox } from "./confinement-file.ts";
 import { removeDaemonFile, writeDaemonFile } from "./daemon-file.ts";
 import { bootId } from "./facts.ts";
 import { Workspace } from "./files/workspace.ts";
+import { sweep } from "./lifecycle/sweep.ts";
 import { loginPath } from "./login-path.ts";
 import { createOperations } from "./operations.ts";
 import type { Operations } from "./operations-seam.ts";
@@ -131,6 +132,13 @@ export class Daemon {
       proto: protocol,
     });
     setInterval(() => void this.#look(), interval).unref();
+    void this.#sweep();
+  }
+
+  /** What others have left here beyond their time. */
+  async #sweep(): Promise<void> {
+    const { problems } = await sweep(this.places, { except: this.sessionId, measure: false });
+    for (const problem of problems) console.error(`${new Date().toISOString()} ${problem}`);
   }
 
   /** One daemon a session: the kernel lets go of an abstract name when its process ends, however it ends. The name tells nobody the id. */

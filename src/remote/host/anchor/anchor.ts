@@ -95,11 +95,7 @@ class Anchor {
     const { environment } = io;
     const base = baseFolder(environment);
     const { publisherKeys } = readHardPolicies(environment, options.policy);
-    this.#programs = new Programs(
-      base,
-      new Stamps(rootFolder(environment, base, options.root)),
-      publisherKeys,
-    );
+    this.#programs = new Programs(base, new Stamps(rootFolder(environment, base)), publisherKeys);
   }
 
   async run(): Promise<void> {

@@ -41,7 +41,9 @@ afterEach(async () => {
   rmSync(top, { recursive: true, force: true });
 });
 
-function session(sessionId: string, { created = Date.now(), used = created, cwd = top } = {}): string {
+function session(sessionId: string, times: { created?: number; used?: number; cwd?: string } = {}): string {
+  const { created = Date.now(), cwd = top } = times;
+  const { used = created } = times;
   const policy = fromHard({});
   writeSession(places.root, {
     v: 1,
