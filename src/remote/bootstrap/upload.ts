@@ -8,7 +8,6 @@ import type { BootOptions } from "./seam.ts";
 const pieceBytes = 64 * 1024;
 /** Milliseconds between two reports, and between two looks at whether something moves. */
 const interval = 250;
-
 /** The shortest time over which a rate is worth telling, in milliseconds. */
 const rateWindow = 2000;
 
@@ -30,6 +29,8 @@ export class Patience {
 
   /** @throws Fault "interrupted"; CodedFault "boot.stalled" */
   async wait<T>(work: Promise<T>, look?: () => void): Promise<T> {
+    // What was done here since the last time, such as packing, is not the host's delay.
+    this.progress();
     let timer: Timer | undefined;
     let abort: (() => void) | undefined;
     const ended = new Promise<never>((_, reject) => {
@@ -47,9 +48,7 @@ export class Patience {
       );
     });
     try {
-      const result = await Promise.race([work, ended]);
-      this.progress();
-      return result;
+      return await Promise.race([work, ended]);
     } finally {
       clearInterval(timer);
       this.signal.removeEventListener("abort", abort!);
