@@ -84,13 +84,14 @@ export class Confinement {
       envFile: join(config, "env"),
       // All of the session's folder but `tmp` is closed to programs; a working folder that lies below the root is not.
       state: folder,
-      agents: [root, base],
+      agents: [],
       prompts: [],
       tools,
       skills: [],
       memory: cwd.startsWith(`${root}/`) ? cwd : join(folder, "memory"),
     };
-    return { paths, environment: process.env, sockets, covers: false };
+    // Other sessions and the keys of their grants; programs that the next connection trusts.
+    return { paths, environment: process.env, sockets: [...sockets, root, base], covers: false };
   }
 }
 

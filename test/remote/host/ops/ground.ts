@@ -28,18 +28,16 @@ export class Host {
   onNotify: () => void = () => {};
   settings: SessionSettings = { env: {}, sandboxes: {}, approved: [], toolsHash: "" };
   hard: HardPolicy = {};
+  cwd: string;
 
   /** @param top of an earlier one: its session goes on */
   constructor(readonly top = realpathSync(mkdtempSync(join(tmpdir(), "ollie-host-")))) {
+    this.cwd = join(top, "work");
     for (const folder of [this.cwd, this.folder]) mkdirSync(folder, { recursive: true });
   }
 
   get folder(): string {
     return join(this.top, "root/sessions/one");
-  }
-
-  get cwd(): string {
-    return join(this.top, "work");
   }
 
   get ground(): OperationsGround {
