@@ -82,16 +82,18 @@ export const kit = {
 declare const OLLIE_ON_HOST: boolean | undefined;
 
 async function withTree<T>(work: (tree: import("../ninep/client.ts").Client) => Promise<T>): Promise<T> {
-  if (typeof OLLIE_ON_HOST !== "undefined" && OLLIE_ON_HOST)
+  if (typeof OLLIE_ON_HOST !== "undefined" && OLLIE_ON_HOST) {
     throw new Error(
       'ollie\'s files are not on this host: a tool that needs them says "remote": false in its sidecar',
     );
-  const { dial } = await import("../ninep/dial.ts");
-  const tree = await dial(variable("OLLIE_ADDR"));
-  try {
-    return await work(tree);
-  } finally {
-    tree.close();
+  } else {
+    const { dial } = await import("../ninep/dial.ts");
+    const tree = await dial(variable("OLLIE_ADDR"));
+    try {
+      return await work(tree);
+    } finally {
+      tree.close();
+    }
   }
 }
 
