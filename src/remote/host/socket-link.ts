@@ -2,6 +2,7 @@
 import type { Socket } from "bun";
 import { coded } from "../protocol/errors.ts";
 import type { Sink } from "../protocol/peer.ts";
+import { passes } from "./garbage.ts";
 
 export class SocketLink implements Sink {
   /** Gets what comes. */
@@ -20,6 +21,7 @@ export class SocketLink implements Sink {
         open?.(socket.data);
       },
       data(socket: Socket<SocketLink | undefined>, bytes: Buffer) {
+        passes(bytes.length);
         socket.data?.onBytes(bytes);
       },
       drain(socket: Socket<SocketLink | undefined>) {
@@ -39,6 +41,7 @@ export class SocketLink implements Sink {
   }
 
   async write(bytes: Uint8Array): Promise<void> {
+    passes(bytes.length);
     let left = bytes;
     while (left.length > 0) {
       if (this.#closed) throw coded("proto.closed", "the daemon has closed the connection", { retry: true });

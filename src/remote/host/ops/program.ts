@@ -4,6 +4,7 @@ import { end, type Member } from "../../../exec/family.ts";
 import { inTime } from "../../../exec/in-time.ts";
 import type { Launch } from "../../../exec/launch.ts";
 import { spawnPiped } from "../../../exec/spawn.ts";
+import { passes } from "../garbage.ts";
 import type { Spool } from "./spool.ts";
 
 export interface ProgramOptions {
@@ -106,6 +107,7 @@ class Pump {
       this.bytes += value.length;
       this.spool.add(value);
       this.onOutput();
+      passes(value.length);
       unyielded += value.length;
       if (unyielded < turn) continue;
       unyielded = 0;
