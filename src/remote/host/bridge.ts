@@ -32,6 +32,7 @@ export class Bridge {
   readonly #peer: Peer;
   #client?: string;
   #daemon?: DaemonLink;
+  #sessionId?: string;
   /** What the daemon says comes here; answers to its first request go to it. */
   #daemonPeer?: Peer;
   readonly #over = Promise.withResolvers<void>();
@@ -42,6 +43,7 @@ export class Bridge {
     /** Working folder of sessions that name none. */
     private readonly cwd: string | undefined,
   ) {
+    const host = hostMethods(places);
     this.#peer = new Peer({
       sink,
       limit: maxFrame,
@@ -50,7 +52,12 @@ export class Bridge {
         "session.create": (params) => this.#create(parsed("session.create", sessionCreate, params)),
         "session.attach": (params) => this.#attach(parsed("session.attach", sessionAttach, params)),
         "session.detach": () => this.#detach(),
-        ...hostMethods(places),
+        ...host,
+        "session.destroy": (params, call) => {
+          // Its daemon ends, and this connection is not to end with it before it has answered.
+          if ((params as { sessionId?: unknown } | null)?.sessionId === this.#sessionId) this.#detach();
+          return host["session.destroy"]!(params, call);
+        },
       },
       passOn: (line, message) => this.#passOn(line, message),
       onBroken: () => this.#over.resolve(),
@@ -170,6 +177,7 @@ export class Bridge {
     try {
       const answer = await peer.request("daemon.attach", { token: file.token, ...asked });
       this.#daemon = daemon;
+      this.#sessionId = sessionId;
       this.#daemonPeer = peer;
       return answer;
     } catch (error) {
@@ -181,6 +189,7 @@ export class Bridge {
   #detach(): object {
     const { link } = this.#daemon ?? {};
     this.#daemon = undefined;
+    this.#sessionId = undefined;
     this.#daemonPeer = undefined;
     link?.end();
     return {};
