@@ -1,7 +1,7 @@
 /** Keeps a process small through which much passes. */
 
 /** Bytes that have passed after which what is left of them is collected. */
-const share = 16 * 1024 * 1024;
+const share = 8 * 1024 * 1024;
 
 let passed = 0;
 
