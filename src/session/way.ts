@@ -1,7 +1,9 @@
 /** The way to another host that one session has: the machine of `actors/remote.ts`, the link that it drives, and what the session sees of both. */
+
 import { createActor, fromPromise, type InspectionEvent } from "xstate";
+import { z } from "zod";
 import { type RemoteProgress, type RemoteRef, remoteLine, remoteMachine } from "../../actors/remote.ts";
-import { toFault } from "../fault.ts";
+import { CodedFault, toFault } from "../fault.ts";
 import { RemoteHands } from "../remote/client/hands.ts";
 import { type LinkOptions, RemoteLink } from "../remote/client/link.ts";
 import { LinkJobs } from "../remote/client/remote-jobs.ts";
@@ -103,7 +105,13 @@ export class Way implements SessionRemote {
     if (sessionId === undefined) return;
     this.#connect();
     const request = { sessionId, confirm: sessionId };
-    await this.#link.ask("session.destroy", request, sessionDestroyed, signal);
+    try {
+      // Attached, the way would end with the session before it can say so.
+      await this.#link.ask("session.detach", {}, z.unknown(), signal);
+      await this.#link.ask("session.destroy", request, sessionDestroyed, signal);
+    } catch (error) {
+      if (!(error instanceof CodedFault && error.code === "session.absent")) throw error;
+    }
   }
 
   /** Where it is not on its way yet, or has given up. */

@@ -24,7 +24,9 @@ beforeEach(async () => {
   await world.start();
 });
 afterEach(async () => {
+  host.reachable = true;
   await world.remove();
+  await until("nothing is left there", () => host.sessions.length === 0);
   host.remove();
 });
 
