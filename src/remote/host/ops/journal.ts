@@ -65,7 +65,22 @@ export class Journal<T> {
   /** Survives the end of the host, when it resolves. Records that come together wait for the disk once. */
   async commit(record: T): Promise<void> {
     this.append(record);
-    await this.#flush();
+    await this.sync();
+  }
+
+  /** Resolves when all that has been appended survives the end of the host. */
+  sync(): Promise<void> {
+    this.#next ??= (this.#running ?? Promise.resolve())
+      .catch(() => {})
+      .then(() => {
+        this.#next = undefined;
+        const running = sync(this.#fd).finally(() => {
+          if (this.#running === running) this.#running = undefined;
+        });
+        this.#running = running;
+        return running;
+      });
+    return this.#next;
   }
 
   /** Puts these in the place of all records, at once or not at all. */
@@ -93,22 +108,8 @@ export class Journal<T> {
   }
 
   async close(): Promise<void> {
-    await this.#running?.catch(() => {});
+    while (this.#next ?? this.#running) await (this.#next ?? this.#running)?.catch(() => {});
     closeSync(this.#fd);
-  }
-
-  #flush(): Promise<void> {
-    this.#next ??= (this.#running ?? Promise.resolve())
-      .catch(() => {})
-      .then(() => {
-        this.#next = undefined;
-        const running = sync(this.#fd).finally(() => {
-          if (this.#running === running) this.#running = undefined;
-        });
-        this.#running = running;
-        return running;
-      });
-    return this.#next;
   }
 }
 

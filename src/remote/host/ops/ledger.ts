@@ -6,6 +6,7 @@ import { toFault } from "../../../fault.ts";
 import type { OpOutput } from "../../protocol/messages.ts";
 import type { OperationsGround } from "../operations-seam.ts";
 import { Journal } from "./journal.ts";
+import { readEnd, releaseEnd, reserveEnd, writeEnd } from "./last-word.ts";
 import { Operation } from "./operation.ts";
 import {
   type Accepted,
@@ -53,8 +54,9 @@ export class Ledger {
   /** On disk when it resolves. @throws the system's error; then nothing is known of it */
   async accept(accepted: Accepted): Promise<Operation> {
     const op = this.#make({ accepted });
-    op.makeFolder();
     try {
+      op.makeFolder();
+      reserveEnd(op.folder);
       await this.#journal.commit(accepted);
     } catch (error) {
       rmSync(op.folder, { recursive: true, force: true });
@@ -76,13 +78,30 @@ export class Ledger {
     const streams = op.sizes();
     const ended: Ended = { t: "ended", opId: op.opId, at: Date.now(), ...ending, streams };
     op.history.ended = ended;
-    this.#journal.commit(ended).catch((error) => this.#complain(error));
+    this.#writeEnd(op, ended);
     op.settle();
     if (this.#ended().length > kept + slack) this.#tidy();
   }
 
   close(): Promise<void> {
     return this.#journal.close();
+  }
+
+  /** It is told without waiting for the disk: only the end of the host itself could take it back now. */
+  #writeEnd({ folder }: Operation, ended: Ended): void {
+    try {
+      try {
+        this.#journal.append(ended);
+      } catch (error) {
+        this.#complain(error);
+        writeEnd(folder, ended);
+        return;
+      }
+      releaseEnd(folder);
+      this.#journal.sync().catch((error) => this.#complain(error));
+    } catch (error) {
+      this.#complain(error);
+    }
   }
 
   /** A full disk is no reason to leave a program that runs without a witness in memory. */
@@ -99,7 +118,12 @@ export class Ledger {
   }
 
   #add(history: History): void {
-    this.#ops.set(history.accepted.opId, this.#make(history));
+    const op = this.#make(history);
+    this.#ops.set(op.opId, op);
+    const ended = history.ended ? undefined : readEnd(op.folder);
+    if (!ended) return;
+    history.ended = ended;
+    op.settle();
   }
 
   #make(history: History): Operation {
