@@ -68,8 +68,11 @@ const silent = new CodedFault("timeout", "ssh.timeout", "the host has not said a
   retry: true,
 });
 
-/** Codes of faults that pass by themselves, beside those that say so. */
-const passing = /^(?:ssh\.(?:unreachable|timeout|refused|dropped)|boot\.(?:short|locked)|proto\..*)$/;
+/**
+ * Codes of faults that pass by themselves, beside those that say so. `session.superseded`: a command of the user's has the session for a while.
+ */
+const passing =
+  /^(?:ssh\.(?:unreachable|timeout|refused|dropped)|boot\.(?:short|locked)|session\.superseded|proto\.(?!version).*)$/;
 
 /** Whether another try makes sense without anybody having done something. */
 export function passes(fault: Fault): boolean {

@@ -41,6 +41,10 @@ export const olliesrv: Program = {
       summary: "show what tools may do in a folder, approve what a project asks for",
       load: async () => (await import("./sandbox.ts")).sandbox,
     },
+    remote: {
+      summary: "sessions on other hosts: list, probe, export, remove",
+      load: async () => (await import("./remote/command.ts")).remote,
+    },
     completions: {
       summary: "print completions for a shell",
       load: async () => (await import("./completions.ts")).completions,
