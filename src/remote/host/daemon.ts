@@ -96,11 +96,14 @@ export class Daemon {
     const { root, base, home } = this.places;
     const socket = join(runtimeFolder(process.env), `${this.sessionId}.sock`);
     const { policy: effective, envRefs, cwd, key } = this.#record;
+    const login = await loginPath(process.env);
+    // Tools, and what their variants ask for, are found as the user finds programs.
+    if (login !== undefined) process.env.PATH = login;
     const policy = openPolicy(effective, envRefs, {
       home,
       environment: process.env,
       folder: this.folder,
-      loginPath: await loginPath(process.env),
+      loginPath: login,
     });
     this.#workspace = new Workspace(cwd, policy);
     this.#operations = await createOperations({
@@ -238,6 +241,7 @@ export class Daemon {
       state: sealed ? ("sealed" as const) : ("active" as const),
       sandbox: this.#operations.sandbox,
       ops: this.#operations.list(),
+      asks: this.#operations.asks,
     };
   }
 

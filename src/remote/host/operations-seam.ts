@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { HostPolicy } from "../policy/host-policy.ts";
 import type {
+  Attached,
   HostHello,
   OpOutput,
   OpReport,
@@ -59,6 +60,8 @@ export interface Operations {
   detach(): void;
   /** How far programs are confined here. */
   readonly sandbox: HostHello["sandbox"];
+  /** What the project's file asks for and the user has not approved. */
+  readonly asks: Attached["asks"];
   /** The tools that the settings name, their variants weighed on this host. */
   tools(): z.infer<typeof toolsList>;
   /** What runs, detached operations among it. */

@@ -185,6 +185,10 @@ class Engine implements Operations {
     return this.#confinement.report;
   }
 
+  get asks() {
+    return this.#confinement.asks;
+  }
+
   tools() {
     return this.#tools.list();
   }

@@ -9,7 +9,7 @@ import { Launcher } from "../../../sandbox/launch/launcher.ts";
 import { digest, ProjectApprovals } from "../../../sandbox/project-approvals.ts";
 import { Sandbox } from "../../../sandbox/sandbox.ts";
 import { coded } from "../../protocol/errors.ts";
-import type { HostHello, SessionSettings } from "../../protocol/messages.ts";
+import type { Attached, HostHello, SessionSettings } from "../../protocol/messages.ts";
 import type { OperationsGround } from "../operations-seam.ts";
 
 export class Confinement {
@@ -53,6 +53,18 @@ export class Confinement {
         `the policy wants Landlock ${wanted}, and this kernel has ${landlock || "none"}`,
       );
     return this.#sandbox.cageFor({ ...request, tmp: this.tmp }, this.#configs());
+  }
+
+  /** What the project's file would open, if the user approved it. A file that makes no sense is told of by the results of calls. */
+  get asks(): Attached["asks"] {
+    try {
+      const { project } = this.#configs().survey(this.ground.cwd, "", this.tmp);
+      if (!project || project.approved || project.asks.length === 0) return undefined;
+      const { file, text, asks } = project;
+      return { file, sha256: digest(text), text, asks };
+    } catch {
+      return undefined;
+    }
   }
 
   acceptChanges(): void {

@@ -241,6 +241,22 @@ describe("what is refused", () => {
   });
 });
 
+describe("what a project asks for", () => {
+  test("is told, and counts once its hash is approved", async () => {
+    const beside = join(bench.cwd, "../beside");
+    mkdirSync(beside);
+    const text = `filesystem:\n  rw: [${JSON.stringify(beside)}]\n`;
+    writeFileSync(join(bench.cwd, ".ollie-sandbox.yaml"), text);
+    const request = () => requestOf([sh(`echo x >${beside}/x`)]);
+    const sha256 = new Bun.CryptoHasher("sha256").update(text).digest("hex");
+    expect(bench.operations.asks).toMatchObject({ sha256, text, asks: [`filesystem.rw: ${beside}`] });
+    expect((await ran(bench.operations, request())).code).not.toBe(0);
+    bench.settings = { ...bench.settings, approved: [sha256] };
+    expect(bench.operations.asks).toBeUndefined();
+    expect((await ran(bench.operations, request())).code).toBe(0);
+  });
+});
+
 describe("tool calls", () => {
   const hash = "a".repeat(64);
   const tool = (name: string, script: string, meta: object = {}) => {
