@@ -6,7 +6,7 @@ import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { z } from "zod";
 import { toFault } from "../../fault.ts";
-import { narrow, policyHash, renarrow } from "../policy/effective.ts";
+import { narrow, policyHash, stillHolds } from "../policy/effective.ts";
 import { readHardPolicies } from "../policy/hard-policy.ts";
 import { clientPolicy } from "../policy/keys.ts";
 import { envRefHash } from "../policy/session-policy.ts";
@@ -141,7 +141,7 @@ export class Bridge {
       );
     // The host's own policy may have become narrower since.
     const { policy: hard } = readHardPolicies(process.env, this.places.policy);
-    if (policyHash(renarrow(record.policy, hard)) !== record.policyHash)
+    if (!stillHolds(record.policy, hard))
       throw coded(
         "session.policy_broader",
         `the policy of this host allows less than session ${sessionId} was made with`,

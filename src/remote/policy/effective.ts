@@ -128,6 +128,17 @@ export function renarrow(holds: EffectivePolicy, hard: EffectivePolicy): Effecti
   };
 }
 
+/**
+ * Whether the host's policy still allows all that `made` does, which an older program may have written: of keys that it did not know nothing was
+ * promised.
+ */
+export function stillHolds(made: EffectivePolicy, hard: EffectivePolicy): boolean {
+  const now = renarrow({ ...open, ...made }, hard);
+  return (Object.keys(made) as (keyof EffectivePolicy)[]).every(
+    (key) => hashOf(now[key]) === hashOf(made[key]),
+  );
+}
+
 export function policyHash(policy: EffectivePolicy): string {
   return hashOf(policy);
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { fromHard, narrow, policyHash, renarrow } from "../../../src/remote/policy/effective.ts";
+import { fromHard, narrow, policyHash, renarrow, stillHolds } from "../../../src/remote/policy/effective.ts";
 import { clientPolicy, hardPolicy } from "../../../src/remote/policy/keys.ts";
 import { openPolicy } from "../../../src/remote/policy/session-policy.ts";
 
@@ -130,6 +130,13 @@ test("a hard policy that has become narrower gives another hash, a wider one doe
   expect(policyHash(renarrow(made, fromHard({ allowed_programs: ["git", "cargo"], max_args: 9 })))).not.toBe(
     hash,
   );
+});
+
+test("a session of an older program, which knew fewer keys, is still attached", () => {
+  const { follow_inside: _, ...older } = fromHard({ allowed_programs: ["git"] });
+  const made = older as ReturnType<typeof fromHard>;
+  expect(stillHolds(made, fromHard({ allowed_programs: ["git", "sh"] }))).toBe(true);
+  expect(stillHolds(made, fromHard({ allowed_programs: ["sh"] }))).toBe(false);
 });
 
 test("where programs are listed, variables have to be listed too", () => {
