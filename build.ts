@@ -24,6 +24,7 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -104,6 +105,7 @@ async function buildInto(folder: string, target: Target | undefined, publisher?:
     readFileSync(stamp, "utf8") === hash;
   if (fresh && !options.force) return;
 
+  sweep(folder);
   const scratch = join(folder, `.build.${process.pid}`);
   mkdirSync(scratch, { recursive: true });
   try {
@@ -132,6 +134,15 @@ async function buildInto(folder: string, target: Target | undefined, publisher?:
     writeFileSync(stamp, hash);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Takes away what builds have left that were killed: hundreds of megabytes each. */
+function sweep(folder: string): void {
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    const pid = /^\.build\.(\d+)$/.exec(name)?.[1];
+    if (pid !== undefined && !existsSync(`/proc/${pid}`))
+      rmSync(join(folder, name), { recursive: true, force: true });
   }
 }
 
