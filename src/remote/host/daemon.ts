@@ -241,6 +241,7 @@ export class Daemon {
       state: sealed ? ("sealed" as const) : ("active" as const),
       sandbox: this.#operations.sandbox,
       ops: this.#operations.list(),
+      asks: this.#operations.asks,
     };
   }
 
