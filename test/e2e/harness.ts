@@ -139,6 +139,8 @@ export interface ServerOptions {
   config?: string;
   /** What the backend `script` plays (doc/SCENARIOS.md), which then is the default one. */
   scenario?: object;
+  /** The words that start the server somewhere else, such as in the network of a rig (test/rig). */
+  within?: (argv: string[], cwd: string) => string[];
 }
 
 /** Starts a server and waits until it answers. */
@@ -147,7 +149,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const home = new Home(options.env);
   if (options.config !== undefined) home.configure(options.config);
   if (options.scenario !== undefined) home.script(options.scenario);
-  const server = new TestServer(home, options.args ?? []);
+  const server = new TestServer(home, options.args ?? [], options.within);
   try {
     await server.start();
   } catch (error) {
@@ -165,6 +167,7 @@ export class TestServer {
   constructor(
     readonly home: Home,
     private readonly args: string[],
+    private readonly within: ServerOptions["within"] = (argv) => argv,
   ) {}
 
   get pid(): number {
@@ -177,8 +180,9 @@ export class TestServer {
 
   async start(): Promise<void> {
     this.log = "";
-    const child = Bun.spawn([olliesrv, "fgstart", ...this.args], {
-      cwd: this.home.work,
+    const { work } = this.home;
+    const child = Bun.spawn(this.within([olliesrv, "fgstart", ...this.args], work), {
+      cwd: work,
       env: this.home.env,
       stdin: "ignore",
       stdout: "pipe",

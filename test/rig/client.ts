@@ -107,10 +107,14 @@ export class Client {
     return this.hold.enter("--net", "--mount");
   }
 
+  /** The words that run a command there in a folder. */
+  argv(argv: string[], cwd: string): string[] {
+    return [...this.inside, "sh", "-c", 'cd "$0" && exec "$@"', cwd, ...argv];
+  }
+
   /** Starts a program there. Its id is that of what is returned. */
   spawn(argv: string[], { cwd = this.folder, env, stdin }: RunOptions = {}) {
-    const inFolder = ["sh", "-c", 'cd "$0" && exec "$@"', cwd, ...argv];
-    return Bun.spawn([...this.inside, ...inFolder], {
+    return Bun.spawn(this.argv(argv, cwd), {
       env: { ...this.env, ...env },
       stdin: stdin === undefined ? "ignore" : Buffer.from(stdin),
       stdout: "pipe",
