@@ -1,5 +1,5 @@
 /** What this program is, as its build says. */
-import packageJson from "../../package.json" with { type: "json" };
+import { version } from "../../package.json" with { type: "json" };
 
 /** Put in by build.ts; absent when the sources run as they are. */
 declare const OLLIE_BUILD: Build | undefined;
@@ -20,5 +20,5 @@ export const compiled = typeof OLLIE_BUILD !== "undefined";
 
 export const build: Build =
   typeof OLLIE_BUILD === "undefined"
-    ? { version: packageJson.version, commit: "unknown", target: `${process.platform}-${process.arch}` }
+    ? { version, commit: "unknown", target: `${process.platform}-${process.arch}` }
     : OLLIE_BUILD;
