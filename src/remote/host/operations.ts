@@ -35,6 +35,8 @@ import { Toolset } from "./ops/toolset.ts";
 
 /** Operations that run at once. */
 const mostRunning = 128;
+/** Characters of a list: it goes with every attachment. */
+const listLimit = 1024 * 1024;
 /** Milliseconds between looks at the output of those that write it down themselves. */
 const interval = 200;
 
@@ -61,7 +63,8 @@ class Engine implements Operations {
   readonly #untold = new Set<Operation>();
   readonly #over = new AbortController();
   #sealed = false;
-  readonly #timer: ReturnType<typeof setInterval>;
+  /** While somebody follows what writes its output down itself. */
+  #timer?: ReturnType<typeof setInterval>;
 
   constructor(private readonly ground: OperationsGround) {
     this.#tools = new Toolset(ground.base, () => ground.settings().toolsHash);
@@ -75,8 +78,6 @@ class Engine implements Operations {
       password: (opId) => this.#passwords.take(opId),
       supervised: (op, supervisor) => this.#ledger.started(op, supervisor),
     };
-    this.#timer = setInterval(() => this.#pumpDetached(), interval);
-    this.#timer.unref();
   }
 
   recover(): void {
@@ -89,7 +90,14 @@ class Engine implements Operations {
   }
 
   list(): OpReport[] {
-    return this.#ledger.all().map((op) => op.report(false));
+    let room = listLimit;
+    const newest = this.#ledger.all().reverse();
+    const reports = newest.map((op) => op.report(false));
+    const shown = reports.filter((report, at) => {
+      if (newest[at]!.over) room -= JSON.stringify(report).length;
+      return room >= 0 || !newest[at]!.over;
+    });
+    return shown.reverse();
   }
 
   get(opId: string): OpReport {
@@ -156,6 +164,7 @@ class Engine implements Operations {
     const op = this.#find(opId);
     op.follow(from);
     if (op.over) this.#tell(op);
+    else if (op.history.accepted.detach) this.#timer ??= setInterval(() => this.#pumpDetached(), interval);
   }
 
   ack({ opId, stream, off }: z.infer<typeof opAck>): void {
@@ -200,7 +209,9 @@ class Engine implements Operations {
   async seal(): Promise<void> {
     this.#sealed = true;
     const reason = new Fault("interrupted", "ended with its session");
-    await Promise.all(this.#ledger.all().map((op) => (op.over ? undefined : this.#cancel(op, 500, reason))));
+    const going = this.#ledger.all().filter(({ over }) => !over);
+    const ends = await Promise.allSettled(going.map((op) => this.#cancel(op, 500, reason)));
+    for (const end of ends) if (end.status === "rejected") this.ground.log(toFault(end.reason).message);
     await this.#calls.services.close();
   }
 
@@ -235,6 +246,7 @@ class Engine implements Operations {
         at: Date.now(),
         title: titleOf(request),
         detach,
+        timeout: detach ? request.timeout : undefined,
       });
     } catch (error) {
       const { kind, message } = toFault(error);
@@ -277,12 +289,30 @@ class Engine implements Operations {
   async #watch(
     op: Operation,
     supervisor: Parameters<typeof watchDetached>[1],
-    after?: () => Promise<string[]>,
+    settle?: () => Promise<string[]>,
   ): Promise<void> {
+    const limit = this.#limit(op);
     const ending = await watchDetached(op, supervisor, this.#over.signal);
-    const said = (await after?.().catch((error) => [toFault(error).message])) ?? [];
+    clearTimeout(limit);
+    const said = (await settle?.().catch((error) => [toFault(error).message])) ?? [];
     const remark = [ending.remark, ...said].filter((text) => text).join("; ") || undefined;
     this.#end(op, { ...ending, remark });
+  }
+
+  /** Ends what is detached when its time is up, if a daemon is there then; else the next one does. */
+  #limit(op: Operation) {
+    const { at, timeout } = op.history.accepted;
+    if (timeout === undefined) return undefined;
+    const stop = () => {
+      if (op.over || this.#over.signal.aborted) return;
+      this.#cancel(op, 500, new Fault("timeout", "its time is up")).catch((error) =>
+        this.ground.log(toFault(error).message),
+      );
+    };
+    // setTimeout takes 31 bits and fires at once beyond.
+    const timer = setTimeout(stop, Math.min(Math.max(0, at + timeout * 1000 - Date.now()), 2 ** 31 - 1));
+    timer.unref();
+    return timer;
   }
 
   #end(op: Operation, ending: Ending): void {
@@ -305,7 +335,13 @@ class Engine implements Operations {
     op.grace = grace;
     op.control.abort(reason);
     const supervisor = op.history.started?.supervisor;
-    if (supervisor) await endJob(op.jobFolder, supervisor, grace);
+    const left = supervisor ? await endJob(op.jobFolder, supervisor, grace) : [];
+    // Its supervisor waits for it as well.
+    if (left.length > 0)
+      throw coded(
+        "op.left",
+        `it could not be ended: ${left.map(({ pid, command }) => `pid ${pid} ${command}`).join("; ")}`,
+      );
     await op.ended;
   }
 
@@ -321,6 +357,10 @@ class Engine implements Operations {
   }
 
   #pumpDetached(): void {
-    for (const op of this.#ledger.all()) if (!op.over && op.history.accepted.detach && op.followed) op.pump();
+    const followed = this.#ledger.all().filter((op) => !op.over && op.followed && op.history.accepted.detach);
+    for (const op of followed) op.pump();
+    if (followed.length > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 }

@@ -161,6 +161,21 @@ describe("detached", () => {
     expect(atob(data)).toBe("b\n");
   });
 
+  test("its output comes to who follows it", async () => {
+    const request = requestOf([sh("echo a; while [ ! -e go ]; do sleep 0.05; done; echo b")], {
+      detach: true,
+    });
+    await bench.operations.start(request);
+    bench.operations.follow({ opId: request.opId, from: {} });
+    while (bench.outputs.length === 0) await Bun.sleep(10);
+    writeFileSync(join(bench.cwd, "go"), "");
+    await ended(bench.operations, request.opId);
+    expect(bench.outputs.map(({ off, data }) => [off, atob(data)])).toEqual([
+      [0, "a\n"],
+      [2, "b\n"],
+    ]);
+  });
+
   test("is ended by cancel", async () => {
     const request = requestOf([sh("sleep 100")], { detach: true });
     await bench.operations.start(request);
