@@ -80,17 +80,13 @@ export function passes(fault: Fault): boolean {
   return fault.kind !== "denied" && fault.kind !== "invalid";
 }
 
-const untilSilent = {
-  initial: "working",
-  states: {
-    working: {
-      after: {
-        "silence limit": { target: "#remote.weighing", actions: { type: "keep fault", params: silent } },
-      },
-    },
-  },
-} as const;
-const lost = { target: "#remote.weighing", actions: "keep loss" } as const;
+/** The inner state of one that is left when nothing has been heard for too long; to enter it anew is to wait anew. */
+function untilSilent<Name extends string>(name: Name) {
+  const silence = { target: "#remote.weighing", actions: { type: "keep fault", params: silent } } as const;
+  const states = { [name]: { after: { "silence limit": silence } } };
+  return { initial: name, states: states as Record<Name, { after: { "silence limit": typeof silence } }> };
+}
+const lost = { target: "weighing", actions: "keep loss" } as const;
 const attempt = { entry: "forget progress", exit: "forget progress" } as const;
 
 export const remoteMachine = setup({
@@ -156,12 +152,12 @@ export const remoteMachine = setup({
           actions: { type: "keep fault", params: ({ event }) => toFault(event.error) },
         },
       },
-      ...untilSilent,
+      ...untilSilent("booting"),
       on: {
         LOST: lost,
         // The limit begins anew.
         PROGRESS: {
-          target: ".working",
+          target: ".booting",
           actions: { type: "keep progress", params: ({ event }) => event.progress },
         },
       },
@@ -177,12 +173,12 @@ export const remoteMachine = setup({
           actions: { type: "keep fault", params: ({ event }) => toFault(event.error) },
         },
       },
-      ...untilSilent,
+      ...untilSilent("entering"),
       on: {
         LOST: lost,
         // The limit begins anew.
         PROGRESS: {
-          target: ".working",
+          target: ".entering",
           actions: { type: "keep progress", params: ({ event }) => event.progress },
         },
       },
@@ -204,11 +200,11 @@ export const remoteMachine = setup({
               actions: { type: "keep fault", params: ({ event }) => toFault(event.error) },
             },
           },
-          ...untilSilent,
+          ...untilSilent("bringing"),
           on: {
             SYNC: { target: "syncing", reenter: true },
             PROGRESS: {
-              target: ".working",
+              target: ".bringing",
               actions: { type: "keep progress", params: ({ event }) => event.progress },
             },
           },

@@ -240,7 +240,7 @@ describe("the way to another host", () => {
     world.clock.increment(119_999);
     world.send({ type: "PROGRESS", progress: { doing: "installing" } });
     world.clock.increment(119_999);
-    expect(world.state).toBe("{bootstrapping:working}");
+    expect(world.state).toBe("{bootstrapping:booting}");
     world.clock.increment(1);
     expect(world.state).toBe("reconnecting");
     expect(world.left).toEqual(["bootstrap"]);
@@ -257,7 +257,7 @@ const events = [
     { type: `xstate.error.actor.0.remote.${step}`, error: refused },
     { type: `xstate.error.actor.0.remote.${step}`, error: auth },
   ]),
-  ...["bootstrapping.working", "attaching.working", "ready.syncing.working"].map((state) => ({
+  ...["bootstrapping.booting", "attaching.entering", "ready.syncing.bringing"].map((state) => ({
     type: `xstate.after.silence limit.remote.${state}`,
   })),
   { type: "xstate.after.next try.remote.reconnecting" },
@@ -277,10 +277,10 @@ describe("every path through the statechart", () => {
       [
         "idle",
         "connecting",
-        "{bootstrapping:working}",
-        "{attaching:working}",
+        "{bootstrapping:booting}",
+        "{attaching:entering}",
         "{ready:steady}",
-        "{ready:{syncing:working}}",
+        "{ready:{syncing:bringing}}",
         "reconnecting",
         "failed",
         "closed",

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createActor, createMachine } from "xstate";
 import { type AgentWork, agentMachine, type TurnCall } from "../../actors/agent.ts";
 import { jobMachine } from "../../actors/job.ts";
+import { remoteMachine } from "../../actors/remote.ts";
 import { sessionMachine } from "../../actors/session.ts";
 import { toolcallMachine } from "../../actors/toolcall.ts";
 import { machineJson, machineMermaid, snapshotJson, stateLine } from "../../actors/view.ts";
@@ -116,8 +117,14 @@ describe("a machine as data", () => {
   test("is what the architecture's page shows", async () => {
     const page = await Bun.file(join(import.meta.dir, "../../doc/ARCHITECTURE.md")).text();
     const drawings = [...page.matchAll(/```mermaid\n([\s\S]*?)```/g)].map((match) => match[1]);
-    const [agent, ...others] = [agentMachine, toolcallMachine, jobMachine].map(machineMermaid);
-    // The page says in words that KILL leads from everywhere to the end.
-    expect(drawings).toEqual([agent!.replace(/.*: KILL\n/g, ""), ...others]);
+    const machines = [agentMachine, toolcallMachine, jobMachine, remoteMachine];
+    const [agent, toolcall, job, remote] = machines.map(machineMermaid);
+    // The page says in words that KILL and CLOSE lead from everywhere to the end.
+    expect(drawings).toEqual([
+      agent!.replace(/.*: KILL\n/g, ""),
+      toolcall,
+      job,
+      remote!.replace(/.*: CLOSE\n/g, ""),
+    ]);
   });
 });

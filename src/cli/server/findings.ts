@@ -13,6 +13,7 @@ import { confinement, existing } from "./confinement.ts";
 import { findInstance } from "./instance.ts";
 import { configFor, type whichOptions } from "./options.ts";
 import { permissions } from "./permissions.ts";
+import { remoteFindings } from "./remote/findings.ts";
 
 export interface Finding {
   about: string;
@@ -49,6 +50,7 @@ export async function* findings(values: Values<typeof whichOptions>): AsyncGener
   yield* await backends(config);
   yield confinement(config);
   yield fuse();
+  yield* remoteFindings(config);
   yield program("tmux", "o tui shows chat and prompt side by side", "install tmux");
   yield program("ssh", "remote addresses and hosts can be reached", "install an ssh client");
 }
