@@ -98,8 +98,11 @@ export class Host {
         });
       },
       end: () => child.stdin.end(),
+      // With its output: what it said last counts.
       closed: new Promise((resolve) =>
-        child.on("exit", (code, signal) => resolve({ code: code ?? undefined, signal: signal ?? undefined })),
+        child.on("close", (code, signal) =>
+          resolve({ code: code ?? undefined, signal: signal ?? undefined }),
+        ),
       ),
       // As sshd: the pipes go, and nobody is told.
       close: () => {
