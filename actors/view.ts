@@ -46,8 +46,11 @@ export function dotted(value: unknown): string {
     .join(" | ");
 }
 
-/** The live snapshot without texts, arguments and handles. */
-export function snapshotJson(snapshot: AgentSnapshot): string {
+/**
+ * The live snapshot without texts, arguments and handles.
+ * @param remote the same of the way to the host that its tools run on, where there is one
+ */
+export function snapshotJson(snapshot: AgentSnapshot, remote?: unknown): string {
   const { attempt, retryAt, calls, host, end } = snapshot.context;
   const view = {
     status: snapshot.status,
@@ -71,6 +74,7 @@ export function snapshotJson(snapshot: AgentSnapshot): string {
         return [id, { status: inner?.status, value: inner?.value }];
       }),
     ),
+    remote,
   };
   return `${JSON.stringify(view, null, 2)}\n`;
 }

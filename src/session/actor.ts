@@ -50,8 +50,9 @@ export class AgentActor {
     return () => this.#listeners?.delete(listener);
   }
 
-  snapshot(): string {
-    return this.#ref ? snapshotJson(this.#ref.getSnapshot()) : "";
+  /** @param remote as for `snapshotJson` */
+  snapshot(remote?: unknown): string {
+    return this.#ref ? snapshotJson(this.#ref.getSnapshot(), remote) : "";
   }
 
   /** Resolves when no turn runs. */

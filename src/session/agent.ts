@@ -126,7 +126,7 @@ export class Agent implements LiveAgent, ActorOwner {
   }
 
   snapshot(): string {
-    return this.store.secrets.mask(this.#actor.snapshot());
+    return this.store.secrets.mask(this.#actor.snapshot(this.session.reach.opened?.snapshot()));
   }
 
   // What it is told.
