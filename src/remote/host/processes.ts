@@ -1,23 +1,45 @@
-/** Processes of this user on the host, known by what their command lines, environments and working folders say. */
+/** Processes of this user on the host, known by what was given to them. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** Whether a process works with the folder, by its command line or environment. */
+/** Whether a process works with the folder, by its command line, environment or working folder. */
 export function mentioned(folder: string): boolean {
-  return processesOf(folder).length > 0;
+  const whole = Buffer.from(folder);
+  return pids().some(
+    (pid) =>
+      ["cmdline", "environ"].some((file) => names(read(pid, file), whole)) || isBelow(cwd(pid), folder),
+  );
 }
 
-/** Pids, this process left out. Those of other users cannot be seen, and are not ours to end. */
+/** Variables that a session's programs have from us, with a folder of the session. */
+const given = ["TMPDIR=", "OLLIE_TMP=", "CARGO_HOME="];
+
+/**
+ * Pids of what runs for a session. Only what was started so is meant: an editor or a shell of the user's that merely names the folder, or stands
+ * in it, is not ours to end. Those of other users cannot be seen.
+ * @param folder of the session
+ */
 export function processesOf(folder: string): number[] {
+  return pids().filter((pid) => runsFor(pid, folder));
+}
+
+function runsFor(pid: number, folder: string): boolean {
+  const variables = read(pid, "environ");
+  if (given.some((name) => startsBelow(variables, `${name}${folder}/`))) return true;
+  // A job's supervisor has no environment; it works in the folder of its operation.
+  return read(pid, "cmdline").includes("\0job-supervisor\0") && isBelow(cwd(pid), `${folder}/ops`);
+}
+
+/** Whether one of the strings begins so. */
+function startsBelow(strings: Buffer, start: string): boolean {
+  const at = strings.indexOf(start);
+  return at === 0 || (at > 0 && strings.includes(`\0${start}`));
+}
+
+function pids(): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => pid !== process.pid && concerns(pid, folder));
-}
-
-function concerns(pid: number, folder: string): boolean {
-  // As bytes: an environment need not be UTF-8.
-  const whole = Buffer.from(folder);
-  return ["cmdline", "environ"].some((file) => names(read(pid, file), whole)) || isBelow(cwd(pid), folder);
+    .filter((pid) => pid !== process.pid);
 }
 
 /** Whether the path or one below it is in the text: not one that only begins like it. */

@@ -101,20 +101,30 @@ test("nothing of a destroyed session is left, but the project that it worked in"
   writeFileSync(join(folder, "journal.ndjson"), "x".repeat(10_000));
   symlinkSync(project, join(folder, "link"));
   const running = daemon(id(1), folder);
+  const operation = join(folder, "ops/1");
+  mkdirSync(operation, { recursive: true });
   const strays = [
-    start(["sh", "-c", "trap '' TERM; while :; do read line; done", join(folder, "ops/1")]),
-    start(["sh", "-c", "read line"], { TMPDIR: join(folder, "tmp") }),
-    start(["sh", "-c", "read line"], {}, folder),
+    start(["sh", "-c", "trap '' TERM; while :; do read line; done"], { TMPDIR: join(folder, "tmp/1") }),
+    start(["sh", "-c", "read line"], { CARGO_HOME: join(folder, "cargo") }),
+    start(["sh", "-c", "read line", "job-supervisor", ""], {}, operation),
   ];
   const bystanders = [
     start(["sh", "-c", "read line"], { TMPDIR: `${folder}0` }),
     start(["sh", "-c", "read line"], { X: other }),
+    // The user, who looks at it.
+    start(["sh", "-c", "read line"], { PWD: folder }, folder),
+    start(["sh", "-c", "read line", "vi", join(folder, "journal.ndjson")]),
   ];
   const { bytes, ended } = await destroySession(places.root, { sessionId: id(1), confirm: id(1) });
   expect(bytes).toBeGreaterThan(10_000);
   expect(ended).toBe(4);
   for (const one of [running, ...strays]) await one.exited;
-  expect(bystanders.map(({ exitCode, signalCode }) => exitCode ?? signalCode)).toEqual([null, null]);
+  expect(bystanders.map(({ exitCode, signalCode }) => exitCode ?? signalCode)).toEqual([
+    null,
+    null,
+    null,
+    null,
+  ]);
   expect(readdirSync(join(places.root, "sessions"))).toEqual([id(2)]);
   expect(existsSync(join(top, "daemon.sock"))).toBe(false);
   expect(readFileSync(join(project, "file"), "utf8")).toBe("mine");
