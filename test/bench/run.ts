@@ -3,6 +3,7 @@ import { chat } from "./chat.ts";
 import { type Figure, reached, row, table } from "./figure.ts";
 import { hands } from "./hands.ts";
 import { ninep } from "./ninep.ts";
+import { remote } from "./remote.ts";
 import { sessions } from "./sessions.ts";
 import { startup } from "./startup.ts";
 import { store } from "./store.ts";
@@ -16,6 +17,7 @@ const measurements: Record<string, () => Promise<Figure[]>> = {
   sessions,
   ninep,
   store,
+  remote,
 };
 
 const asked = process.argv.slice(2);

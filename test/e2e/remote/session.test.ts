@@ -127,11 +127,21 @@ describe.skipIf(!possible)("a session with remote=", () => {
     await submit(name, "echo once");
     await chatWhenIdle(name);
     host.killSshd();
-    await submit(name, "echo run >> runs; echo after the pause");
-    await until("it says so", async () => (await server.read("s/away/state")).startsWith("unreachable: "));
-    expect(await server.read("s/away/remote")).toMatch(/^(reconnecting|connecting) alice@build/);
-    expect(there(name, "runs")).toBe("");
-    await host.startSshd();
+    try {
+      await submit(name, "echo run >> runs; echo after the pause");
+      await until("it says so", async () => (await server.read("s/away/state")).startsWith("unreachable: "));
+      expect(await server.read("s/away/remote")).toMatch(/^(reconnecting|connecting) alice@build/);
+      expect(there(name, "runs")).toBe("");
+    } catch (error) {
+      const now = [
+        await server.read("s/away/state"),
+        await server.read("s/away/remote"),
+        host.log().slice(-500),
+      ];
+      throw new Error(now.join(""), { cause: error });
+    } finally {
+      await host.startSshd();
+    }
     await server.write("s/away/ctl", "reconnect");
     expect(await chatWhenIdle(name)).toContain("after the pause\n");
     expect(there(name, "runs")).toBe("run\n");
