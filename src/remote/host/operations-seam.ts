@@ -40,7 +40,7 @@ export interface OperationsGround {
 }
 
 export interface Operations {
-  /** All that the journal knows, oldest first. */
+  /** All that runs, and the newest of what has ended, oldest first, without `output`; `get` knows the others. */
   list(): OpReport[];
   /** @throws CodedFault `op.unknown` */
   get(opId: string): OpReport;

@@ -61,6 +61,7 @@ class Engine implements Operations {
   readonly #accepting = new Map<string, { hash: string; accepted: Promise<Operation> }>();
   /** Those that have ended, of which whoever follows has not been sent all: the end is told after that. */
   readonly #untold = new Set<Operation>();
+  readonly #starting = new Set<Promise<unknown>>();
   readonly #over = new AbortController();
   #sealed = false;
   /** While somebody follows what writes its output down itself. */
@@ -223,6 +224,7 @@ class Engine implements Operations {
     const reason = new Fault("interrupted", "the host's daemon was ended");
     const ordinary = this.#ledger.all().filter(({ over, history }) => !over && !history.accepted.detach);
     await Promise.all(ordinary.map((op) => this.#cancel(op, 500, reason)));
+    await Promise.allSettled(this.#starting);
     await this.#calls.services.close();
     this.#passwords.clear();
     this.#tools.close();
@@ -273,7 +275,9 @@ class Engine implements Operations {
 
   async #runDetached(op: Operation, tool: Tool | undefined, request: OpStart): Promise<void> {
     mkdirSync(op.jobFolder, { recursive: true, mode: 0o700 });
-    const { ending, after } = await startDetached(op, tool, request, this.#workshop);
+    const starting = startDetached(op, tool, request, this.#workshop);
+    this.#starting.add(starting);
+    const { ending, after } = await starting.finally(() => this.#starting.delete(starting));
     const supervisor = op.history.started?.supervisor;
     if (ending || !supervisor) {
       // Who is ended while it is about to start has not been denied.

@@ -137,8 +137,10 @@ export class Ledger {
     });
   }
 
+  /** The one that has ended first comes first: somebody may still wait for what has run for long. */
   #ended(): Operation[] {
-    return this.all().filter((op) => op.over);
+    const ended = this.all().filter((op) => op.over);
+    return ended.sort((a, b) => a.history.ended!.at - b.history.ended!.at);
   }
 
   /** Forgets the oldest, and of those that are remembered drops the output that is too much. */

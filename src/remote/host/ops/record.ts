@@ -9,6 +9,8 @@ export interface Accepted {
   at: number;
   title: string;
   detach: boolean;
+  /** Seconds from `at` on, of what is detached. */
+  timeout?: number;
 }
 
 export interface Started {

@@ -2,7 +2,7 @@
 import { startJob } from "../../../exec/job/start.ts";
 import type { Supervisor } from "../../../exec/job/supervisor-process.ts";
 import { watchJob } from "../../../exec/job/watch.ts";
-import { toFault } from "../../../fault.ts";
+import { Fault, toFault } from "../../../fault.ts";
 import { callTool } from "../../../tools/dispatch.ts";
 import { findSudo } from "../../../tools/sudo-door.ts";
 import type { Approval, CallOutcome, Tool } from "../../../tools/tool.ts";
@@ -202,8 +202,10 @@ export async function watchDetached(
   const { how, exit } = await watchJob(() => op.jobFolder, supervisor, over);
   if (how === "lost") return { status: "interrupted" };
   const remark = exit?.leftovers;
-  if (op.control.signal.aborted)
-    return { status: "cancelled", code: exit?.code, signal: exit?.signal, remark };
+  const { aborted, reason } = op.control.signal;
+  const late = reason instanceof Fault && reason.kind === "timeout";
+  if (aborted)
+    return { status: late ? "timeout" : "cancelled", code: exit?.code, signal: exit?.signal, remark };
   if (how === "killed") return { status: "signaled", signal: exit?.signal, remark };
   return { status: "exited", code: exit?.code ?? 0, remark };
 }
