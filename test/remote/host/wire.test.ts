@@ -1,11 +1,13 @@
 /** Broken lines, modes of files, and output over more than one connection, as `ollie-remote serve` and its daemon have them. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { statOf } from "../../../src/exec/proc.ts";
 import { opHash } from "../../../src/remote/protocol/hash.ts";
 import type { OpOutput } from "../../../src/remote/protocol/messages.ts";
 import { type BridgeProcess, kill, Machine } from "./machine.ts";
+
+setDefaultTimeout(30_000);
 
 let machine: Machine;
 beforeEach(() => {

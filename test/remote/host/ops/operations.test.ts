@@ -1,9 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { statOf } from "../../../../src/exec/proc.ts";
 import { sealGrant } from "../../../../src/remote/protocol/hash.ts";
 import { type Bench, ended, key, openBench, ran, requestOf, sh } from "./bench.ts";
+
+setDefaultTimeout(30_000);
 
 let bench: Bench;
 beforeEach(async () => {
