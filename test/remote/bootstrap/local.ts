@@ -55,13 +55,7 @@ export class Host {
   }
 
   remove(): void {
-    for (const pid of this.#pids) {
-      try {
-        process.kill(-pid, "SIGKILL");
-      } catch {
-        // Has ended.
-      }
-    }
+    for (const pid of this.#pids) endGroup(pid);
     rmSync(this.folder, { recursive: true, force: true });
   }
 
@@ -76,7 +70,13 @@ export class Host {
       env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", HOME: this.home, ...env },
     });
     if (child.pid === undefined) throw new Error(`${program} cannot be started`);
-    this.#pids.add(child.pid);
+    const { pid } = child;
+    this.#pids.add(pid);
+    // At once, with what it has left behind: some time later its number may be another's.
+    child.on("exit", () => {
+      endGroup(pid);
+      this.#pids.delete(pid);
+    });
     let stderr = "";
     child.stderr.on("data", (bytes) => {
       stderr += bytes;
@@ -159,4 +159,12 @@ export async function hello({ stdout, channel }: Booted): Promise<string> {
 export function watched(): { all: Progress[]; onProgress: (progress: Progress) => void } {
   const all: Progress[] = [];
   return { all, onProgress: (progress) => void all.push(progress) };
+}
+
+function endGroup(pid: number): void {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // Has ended.
+  }
 }
