@@ -11,13 +11,14 @@ import {
   opPiece,
   opReport,
   pieceBytes,
+  window,
 } from "../protocol/messages.ts";
 import type { Peer } from "../protocol/peer.ts";
 import type { Line, Patience } from "./standing.ts";
 import { Stream } from "./stream.ts";
 
 /** What is asked for. */
-export type Request = Omit<OpStart, "opId" | "hash" | "grant">;
+export type Request = Omit<OpStart, "opId" | "hash" | "grant" | "follow">;
 
 export interface OperationHooks extends Patience {
   /** Nobody waits for its end here: it is over when the host has taken it. */
@@ -30,6 +31,11 @@ export interface OperationHooks extends Patience {
    */
   arm?(peer: Peer, hash: string): Pick<OpStart, "grant">;
 }
+
+/** Milliseconds after which the host is asked for the end as well: a short call is one request. */
+const quiet = 1000;
+/** Bytes of a stream after which the host is told that they have come; it waits for that after `window`. */
+const ackBytes = window / 4;
 
 /** An operation has ended when its report says one of these. */
 const endings = new Set<OpReport["status"]>([
@@ -129,7 +135,10 @@ export class Operation {
   output({ stream, off, data }: OpOutput, peer: Peer): void {
     const bytes = stream === "text" ? Buffer.from(data) : Buffer.from(data, "base64");
     this.#take(stream, off, bytes);
-    peer.notify("op.ack", { opId: this.opId, stream, off: this.#stream(stream).offset });
+    const { offset, acked } = this.#stream(stream);
+    if (offset - acked < ackBytes && offset > off) return;
+    this.#stream(stream).acked = offset;
+    peer.notify("op.ack", { opId: this.opId, stream, off: offset });
   }
 
   learn(report: OpReport): void {
@@ -142,11 +151,12 @@ export class Operation {
   /** Undefined: the connection was lost; what is known of the operation stays true. */
   async #attempt(peer: Peer): Promise<OpReport | undefined> {
     try {
-      if (!this.#report) await this.#ask(peer);
-      else this.learn(await this.#get(peer));
+      const follows = !this.#report && (await this.#ask(peer));
+      if (!follows) this.learn(await this.#get(peer));
       if (this.#cancel) await this.#sendCancel(peer);
       if (this.hooks.untilAccepted) return this.#report;
-      if (!hasEnded(this.#report!)) await this.#follow(peer);
+      if (!follows && !hasEnded(this.#report!)) await this.#follow(peer);
+      await this.#whenOver(peer);
       await this.#rest(peer);
       return this.#report;
     } catch (error) {
@@ -157,50 +167,58 @@ export class Operation {
     }
   }
 
-  async #ask(peer: Peer): Promise<void> {
-    if (!this.request) {
-      this.learn(await this.#get(peer));
-      return;
-    }
+  /** Also has its output and its end sent from now on; false: it is only looked for. */
+  async #ask(peer: Peer): Promise<boolean> {
+    if (!this.request) return false;
     const hash = opHash(this.request);
     const armed = this.hooks.arm?.(peer, hash);
     this.#asked = true;
-    const params: OpStart = { opId: this.opId, hash, ...this.request, ...armed };
+    const follow = this.hooks.untilAccepted ? undefined : this.#offsets();
+    const params: OpStart = { opId: this.opId, hash, ...this.request, ...armed, follow };
     this.learn(await peer.request("op.start", params, { schema: opReport, limit: this.line.limit }));
+    return true;
   }
 
   #get(peer: Peer): Promise<OpReport> {
     return peer.request("op.get", { opId: this.opId }, { schema: opReport, limit: this.line.limit });
   }
 
-  /** Resolves when it has ended; output comes meanwhile. */
   async #follow(peer: Peer): Promise<void> {
-    const from = Object.fromEntries([...this.#streams].map(([name, { offset }]) => [name, offset]));
-    await peer.request("op.follow", { opId: this.opId, from }, { limit: this.line.limit });
+    await peer.request("op.follow", { opId: this.opId, from: this.#offsets() }, { limit: this.line.limit });
+  }
+
+  #offsets(): Record<string, number> {
+    // Who follows anew tells with it what has come.
+    for (const stream of this.#streams.values()) stream.acked = stream.offset;
+    return Object.fromEntries([...this.#streams].map(([name, { offset }]) => [name, offset]));
+  }
+
+  /** Resolves when it has ended; output comes meanwhile. */
+  async #whenOver(peer: Peer): Promise<void> {
     while (!hasEnded(this.#report!)) {
-      // The notification is quicker; the answer is for the one that was lost.
-      const poll = { schema: opReport, limit: this.line.limit + 30_000 };
-      const stop = new AbortController();
-      const answer = peer.request(
+      // The host tells it when all output has come here, which is never where it has dropped some; an answer comes in any case.
+      if (await this.#endsWithin(quiet, peer)) return;
+      const report = await peer.request(
         "op.wait",
         { opId: this.opId, limit: 25 },
-        { ...poll, signal: stop.signal },
+        { schema: opReport, limit: this.line.limit + 30_000 },
       );
-      answer.catch(() => {});
-      await Promise.race([answer.then((report) => this.learn(report)), this.#whenEnded(stop.signal)]).finally(
-        () => stop.abort(),
-      );
+      this.learn(report);
     }
   }
 
-  #whenEnded(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const unwatch = this.watch(() => {
-        if (!hasEnded(this.#report!)) return;
-        unwatch();
-        resolve();
-      });
-      signal.addEventListener("abort", unwatch, { once: true });
+  /** @throws what the connection was closed with */
+  #endsWithin(limit: number, peer: Peer): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(resolve, limit, false);
+    const unwatch = this.watch(() => {
+      if (hasEnded(this.#report!)) resolve(true);
+    });
+    const unclose = peer.onClose(reject);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      unwatch();
+      unclose();
     });
   }
 

@@ -1,6 +1,8 @@
 /** One output stream, put together from pieces that may come twice. */
 export class Stream {
   #offset = 0;
+  /** Bytes of which the host has been told that they have come. */
+  acked = 0;
 
   /** Bytes that have been taken, counted from the first. */
   get offset(): number {

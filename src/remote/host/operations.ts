@@ -106,14 +106,21 @@ class Engine implements Operations {
   }
 
   async start(request: OpStart): Promise<OpReport> {
+    const op = await this.#started(request);
+    const { opId, follow: from } = request;
+    if (from) this.follow({ opId, from });
+    return op.report(true);
+  }
+
+  async #started(request: OpStart): Promise<Operation> {
     const { opId, hash } = request;
     const known = this.#ledger.get(opId);
     const accepting = this.#accepting.get(opId);
     const before = known?.history.accepted.hash ?? accepting?.hash;
     if (before !== undefined && before !== hash)
       throw coded("op.mismatch", `the operation ${opId} is another one: its request has another hash`);
-    if (known) return known.report(true);
-    if (accepting) return (await accepting.accepted).report(true);
+    if (known) return known;
+    if (accepting) return accepting.accepted;
     if (this.#sealed) throw coded("session.sealed", "the session is sealed and runs nothing more");
     if (this.running + this.#accepting.size >= mostRunning)
       throw coded("op.busy", `${mostRunning} operations of this session run already`, { retry: true });
@@ -122,9 +129,8 @@ class Engine implements Operations {
     this.#accepting.set(opId, { hash, accepted });
     try {
       const op = await accepted;
-      const report = op.report(true);
       void this.#run(op, tool, request);
-      return report;
+      return op;
     } finally {
       this.#accepting.delete(opId);
     }

@@ -13,7 +13,7 @@ export function opHash({
   timeout,
   sandbox,
   detach,
-}: Omit<OpStart, "opId" | "hash" | "grant">): string {
+}: Omit<OpStart, "opId" | "hash" | "grant" | "follow">): string {
   return hashOf({ steps, timeout, sandbox, detach });
 }
 

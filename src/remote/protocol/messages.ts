@@ -200,6 +200,8 @@ export const opStart = z.object({
   /** Nobody waits: it ends by itself, with the session, or by `op.cancel`. */
   detach: z.boolean().default(false),
   grant: grant.optional(),
+  /** As `op.follow` in the same request: from these offsets on output is sent as it comes, and then the end. No part of the hash. */
+  follow: z.record(z.string(), z.int()).optional(),
 });
 export type OpStart = z.infer<typeof opStart>;
 

@@ -52,6 +52,7 @@ export class Peer {
   #outgoing: string[] = [];
   #sending?: Promise<void>;
   #closed?: Error;
+  readonly #closing = new Set<(error: Error) => void>();
 
   constructor(private readonly options: PeerOptions) {
     this.#handlers = options.handlers ?? {};
@@ -142,6 +143,13 @@ export class Peer {
     while (this.#sending) await this.#sending;
   }
 
+  /** Calls back with the error of `close`, at once where it has been. @returns what takes that back */
+  onClose(listener: (error: Error) => void): () => void {
+    if (this.#closed) listener(this.#closed);
+    else this.#closing.add(listener);
+    return () => this.#closing.delete(listener);
+  }
+
   get closed(): boolean {
     return this.#closed !== undefined;
   }
@@ -154,6 +162,8 @@ export class Peer {
     this.#waiting.clear();
     for (const running of this.#running.values()) running.abort(error);
     this.#running.clear();
+    for (const listener of [...this.#closing]) listener(error);
+    this.#closing.clear();
   }
 
   #line(line: string): void {
