@@ -10,7 +10,7 @@
  * - `ollie-remote-linux-arm64` and so on: for others. `--remote NAME` (or `all`) makes them, and once they are there every build makes them
  *   anew; those of somebody else's build can be dropped into the folder just as well;
  * - `ollie-remote-linux-x64.zst`, `.libc` and so on, and `manifest.json`: packed for sending, the C library for hosts that have none which Bun
- *   could use, and what all of that is (`build/release.ts`).
+ *   could use, and what all of that is (`src/build/release.ts`).
  *
  * `--release [--key FILE] [--level N]` makes the folders of all targets (or of those named) with the programs for all hosts packed, and a
  * manifest of them, which the key signs.
@@ -32,9 +32,9 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { type Build, compile, list } from "./build/compile.ts";
-import { Publisher, packRelease, packRemotes } from "./build/release.ts";
-import { ownTarget, type Target, targetNamed, targets, top } from "./build/targets.ts";
+import { type Build, compile, list } from "./src/build/compile.ts";
+import { Publisher, packRelease, packRemotes } from "./src/build/release.ts";
+import { ownTarget, type Target, targetNamed, targets, top } from "./src/build/targets.ts";
 
 const programs = ["olliesrv", "ollie-9p", "ollie-remote"];
 const outputs = [...programs, "o"];
@@ -74,7 +74,7 @@ function inputsHash(build: Build, target: Target | undefined, remotes: readonly 
   hash.update(
     JSON.stringify({ build, target, remotes, bun, platform: process.platform, arch: process.arch }),
   );
-  const files = ["build.ts", "package-lock.json", "tsconfig.json", ...list("{build,src,actors,data}/**")];
+  const files = ["build.ts", "package-lock.json", "tsconfig.json", ...list("{src,actors,data}/**")];
   for (const file of files) {
     const content = readFileSync(join(top, file));
     hash.update(`${file}\0${content.length}\0`).update(content);

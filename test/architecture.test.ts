@@ -8,7 +8,7 @@ const top = join(import.meta.dir, "..");
 /** From the top of the house down. A room imports only from rooms of a later line; those of one line do not know each other. */
 const floors = [
   ["programs"],
-  ["cli"],
+  ["cli", "build"],
   ["namespace"],
   ["session"],
   ["turn"],

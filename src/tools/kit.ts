@@ -78,7 +78,7 @@ export const kit = {
 // All but what every tool needs is loaded where it is needed: most tools need none of it, and start faster without. (What answers at once
 // does it by `require`, which does not have to be awaited.)
 
-/** True in the program that runs tools on other hosts, where no tree is: build/compile.ts leaves out what would go to it. */
+/** True in the program that runs tools on other hosts, where no tree is: src/build/compile.ts leaves out what would go to it. */
 declare const OLLIE_ON_HOST: boolean | undefined;
 
 async function withTree<T>(work: (tree: import("../ninep/client.ts").Client) => Promise<T>): Promise<T> {

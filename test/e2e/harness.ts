@@ -167,7 +167,7 @@ export class TestServer {
   constructor(
     readonly home: Home,
     private readonly args: string[],
-    private readonly within: ServerOptions["within"] = (argv) => argv,
+    private readonly within: NonNullable<ServerOptions["within"]> = (argv) => argv,
   ) {}
 
   get pid(): number {

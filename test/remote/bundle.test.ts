@@ -1,6 +1,7 @@
 /** What is brought to other hosts holds what runs tools, and nothing of what thinks. */
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import { nativeParts } from "../../src/build/compile.ts";
 
 const top = join(import.meta.dir, "../..");
 
@@ -11,10 +12,10 @@ async function parts(program: string, defines: Record<string, string>): Promise<
     root: top,
     target: "bun",
     splitting: true,
-    // As build/compile.ts does: what cannot be reached is left out.
+    // As src/build/compile.ts does: what cannot be reached is left out.
     minify: true,
     define: defines,
-    external: ["cpu-features", "./crypto/build/Release/sshcrypto.node"],
+    external: nativeParts,
     metafile: true,
   });
   const inputs = Object.values(result.metafile!.outputs).flatMap(({ inputs }) => Object.keys(inputs));

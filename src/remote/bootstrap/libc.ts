@@ -1,4 +1,4 @@
-/** The pack with a C library for hosts whose own Bun cannot use; `build/libc.ts` makes it. */
+/** The pack with a C library for hosts whose own Bun cannot use; `src/build/libc.ts` makes it. */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { coded } from "../protocol/errors.ts";

@@ -33,10 +33,7 @@ export class Driver {
       stderr: "pipe",
     });
     void this.#listen();
-    void (async () => {
-      const text = new TextDecoder();
-      for await (const chunk of this.#child.stderr) this.#errors += text.decode(chunk, { stream: true });
-    })();
+    void this.#overhear();
   }
 
   static async start(client: Client): Promise<Driver> {
@@ -80,6 +77,11 @@ export class Driver {
   async stop(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#child.exited;
+  }
+
+  async #overhear(): Promise<void> {
+    const text = new TextDecoder();
+    for await (const chunk of this.#child.stderr) this.#errors += text.decode(chunk, { stream: true });
   }
 
   async #listen(): Promise<void> {

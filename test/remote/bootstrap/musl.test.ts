@@ -3,9 +3,9 @@ import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
 import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { compile } from "../../../build/compile.ts";
-import { packRemotes } from "../../../build/release.ts";
-import { ownTarget } from "../../../build/targets.ts";
+import { compile } from "../../../src/build/compile.ts";
+import { packRemotes } from "../../../src/build/release.ts";
+import { ownTarget } from "../../../src/build/targets.ts";
 import { lacks, lacksRoot } from "../../needs.ts";
 import { Host } from "./local.ts";
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-export const top = join(import.meta.dir, "..");
+export const top = join(import.meta.dir, "../..");
 
 /** Bun's name of each target, and the npm package that holds its runtime. */
 export const targets = {
@@ -58,14 +58,14 @@ export function runtime(target: Target): string {
         scratch,
         `${name}@${locked.version}`,
       ],
-      { cwd: top },
+      { cwd: top, env: process.env },
     );
     if (!packed.success) throw new Error(`npm could not get ${name}: ${packed.stderr.toString().trim()}`);
     const archive = join(scratch, packed.stdout.toString().trim());
     const integrity = `sha512-${createHash("sha512").update(readFileSync(archive)).digest("base64")}`;
     if (integrity !== locked.integrity)
       throw new Error(`${name} is not what package-lock.json says: ${integrity}`);
-    const unpacked = Bun.spawnSync(["tar", "-xzf", archive, "-C", scratch]);
+    const unpacked = Bun.spawnSync(["tar", "-xzf", archive, "-C", scratch], { env: process.env });
     if (!unpacked.success) throw new Error(`cannot unpack ${name}: ${unpacked.stderr.toString().trim()}`);
     rmSync(archive);
     // Somebody else's build may have put it there meanwhile; either is as good.

@@ -21,7 +21,7 @@ import {
   frameBytes,
   type Manifest,
   type Packed,
-} from "../src/remote/protocol/manifest.ts";
+} from "../remote/protocol/manifest.ts";
 import { libcPack } from "./libc.ts";
 import type { Target } from "./targets.ts";
 

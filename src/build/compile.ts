@@ -24,6 +24,9 @@ function data(pattern: string): Record<string, string> {
   return Object.fromEntries(files);
 }
 
+/** ssh2 tries these, and does without. Where an install has built them, they are for this machine alone. */
+export const nativeParts = ["cpu-features", "./crypto/build/Release/sshcrypto.node"];
+
 /**
  * @param runsOn another machine than this one, or one whose runtime is to be that of package-lock.json
  * @throws Error with what the bundler says
@@ -47,8 +50,7 @@ export async function compile(
     // What a command does not use is not loaded: a start costs the size of what runs.
     splitting: true,
     sourcemap: onHosts ? "none" : "linked",
-    // ssh2 tries these, and does without. Where an install has built them, they are for this machine alone.
-    external: ["cpu-features", "./crypto/build/Release/sshcrypto.node"],
+    external: nativeParts,
     define: {
       OLLIE_BUILD: JSON.stringify(build),
       OLLIE_ON_HOST: String(onHosts),
