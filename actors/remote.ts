@@ -20,7 +20,7 @@ export interface RemoteWork {
   stands(how: "ready" | "away" | "failed" | "closed", fault?: Fault): void;
 }
 
-/** How far an upload is; see `src/remote/bootstrap/seam.ts`. */
+/** How far an upload is; see `src/remote/bootstrap/bootstrap.ts`. */
 export interface RemoteProgress {
   doing: string;
   done?: number;

@@ -1,13 +1,13 @@
-/** The same by a command that the operator of the host has installed; its grammar is in seam.ts. Each of its three steps is a channel of its own. */
+/** The same by a command that the operator of the host has installed; its grammar is in bootstrap.ts. Each of its three steps is a channel of its own. */
 import { randomBytes } from "node:crypto";
 import type { SshChannel, SshConnection } from "../../ssh/transport.ts";
 import { coded } from "../protocol/errors.ts";
+import type { Booted, BootOptions } from "./bootstrap.ts";
 import { quoted } from "./command.ts";
 import { Markers } from "./markers.ts";
 import { otherMachine, visible } from "./outcome.ts";
 import { bestCodec, readMiss } from "./plan.ts";
 import type { Offer } from "./programs.ts";
-import type { Booted, BootOptions } from "./seam.ts";
 import { said, serveOptions, spoken } from "./talk.ts";
 import { Patience, Upload } from "./upload.ts";
 

@@ -7,12 +7,12 @@ import type { CodedFault } from "../../fault.ts";
 import type { SshChannel, SshConnection } from "../../ssh/transport.ts";
 import { coded } from "../protocol/errors.ts";
 import { bootByAnchor } from "./anchor.ts";
+import type { Boot, Booted, BootOptions } from "./bootstrap.ts";
 import { bootCommand, type Kind, places } from "./command.ts";
 import { Markers } from "./markers.ts";
 import { badAnswer, missingTools, nowhere, otherMachine, tellPlace } from "./outcome.ts";
 import { plan, readMiss } from "./plan.ts";
 import { type Offer, offers } from "./programs.ts";
-import type { Boot, Booted, BootOptions } from "./seam.ts";
 import { said, serveOptions, spoken } from "./talk.ts";
 import { Patience, Upload } from "./upload.ts";
 

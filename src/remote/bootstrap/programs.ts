@@ -7,11 +7,11 @@ import { dirname, join } from "node:path";
 import { build, compiled } from "../../config/version.ts";
 import { coded } from "../protocol/errors.ts";
 import { type Described, isSigned, type Manifest, parseManifest } from "../protocol/manifest.ts";
+import type { BootOptions } from "./bootstrap.ts";
 import type { Kind } from "./command.ts";
 import { elfHead } from "./elf.ts";
 import { type LibcPack, readLibcPack } from "./libc.ts";
 import { describe, Program } from "./program.ts";
-import type { BootOptions } from "./seam.ts";
 
 /** One that can be sent. */
 export interface Offer extends Pick<Kind, "machine" | "loader"> {

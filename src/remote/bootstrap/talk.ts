@@ -1,8 +1,8 @@
 /** What is said on a channel: by whatever stands in the way, by the script or the trust anchor, and by ollie-remote. */
 import type { SshChannel } from "../../ssh/transport.ts";
+import type { BootOptions } from "./bootstrap.ts";
 import type { Markers } from "./markers.ts";
 import { brokenOff, notStarted, tooMuchNoise, withoutMarker } from "./outcome.ts";
-import type { BootOptions } from "./seam.ts";
 
 export function serveOptions({ root, policy }: BootOptions): string[] {
   return [...(root ? ["--root", root] : []), ...(policy ? ["--policy", policy] : [])];

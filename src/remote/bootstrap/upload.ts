@@ -2,7 +2,7 @@
 import { Fault } from "../../fault.ts";
 import type { SshChannel } from "../../ssh/transport.ts";
 import { coded } from "../protocol/errors.ts";
-import type { BootOptions } from "./seam.ts";
+import type { BootOptions } from "./bootstrap.ts";
 
 /** Bytes handed to the channel at once: what progress is counted in. */
 const pieceBytes = 64 * 1024;

@@ -1,6 +1,6 @@
 /** One running `ollie-remote serve`: the channel, the protocol on it, and what it has said of itself. */
 import { type Fault, toFault } from "../../fault.ts";
-import type { Booted } from "../bootstrap/seam.ts";
+import type { Booted } from "../bootstrap/bootstrap.ts";
 import { coded } from "../protocol/errors.ts";
 import { type ClientHello, type HostHello, hostHello, protocol } from "../protocol/messages.ts";
 import { type Handler, Peer } from "../protocol/peer.ts";

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { CodedFault, Fault } from "../../fault.ts";
 import type { Askpass } from "../../ssh/transport.ts";
 import { boot as bootRemote } from "../bootstrap/boot.ts";
-import type { Boot, Booted, Progress } from "../bootstrap/seam.ts";
+import type { Boot, Booted, Progress } from "../bootstrap/bootstrap.ts";
 import type { Profile } from "../policy/remotes.ts";
 import {
   type Attached,

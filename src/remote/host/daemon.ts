@@ -18,7 +18,7 @@ import { Workspace } from "./files/workspace.ts";
 import { sweep } from "./lifecycle/sweep.ts";
 import { loginPath } from "./login-path.ts";
 import { createOperations } from "./operations.ts";
-import type { Operations } from "./operations-seam.ts";
+import type { Operations } from "./ops/engine.ts";
 import { ownDigest, type Places, runtimeFolder, sessionFolder } from "./place.ts";
 import { sessionMethods } from "./session-methods.ts";
 import { readSession, type SessionRecord, writeSession } from "./session-record.ts";

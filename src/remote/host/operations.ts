@@ -21,10 +21,10 @@ import {
   type opWait,
   pieceBytes,
 } from "../protocol/messages.ts";
-import type { Operations, OperationsGround } from "./operations-seam.ts";
 import { admit } from "./ops/admission.ts";
 import { Calls } from "./ops/calls.ts";
 import { Confinement } from "./ops/confinement.ts";
+import type { Operations, OperationsGround } from "./ops/engine.ts";
 import { Ledger } from "./ops/ledger.ts";
 import type { Operation } from "./ops/operation.ts";
 import { type Ending, runCall, runSteps, startDetached, type Workshop, watchDetached } from "./ops/run.ts";

@@ -5,7 +5,7 @@ import { configFolder, type Environment } from "../../config/paths.ts";
 import { Fault } from "../../fault.ts";
 import { parseTarget } from "../../ssh/target.ts";
 import type { SshTarget } from "../../ssh/transport.ts";
-import type { BootOptions } from "../bootstrap/seam.ts";
+import type { BootOptions } from "../bootstrap/bootstrap.ts";
 import { maxFrame } from "../protocol/messages.ts";
 import { refProblem } from "./env-refs.ts";
 import { parseYaml, readTextFile } from "./file.ts";

@@ -6,7 +6,7 @@
 
 import { CodedFault } from "../../../src/fault.ts";
 import { boot } from "../../../src/remote/bootstrap/boot.ts";
-import type { BootOptions } from "../../../src/remote/bootstrap/seam.ts";
+import type { BootOptions } from "../../../src/remote/bootstrap/bootstrap.ts";
 import { connect } from "../../../src/ssh/connect.ts";
 import type { SshConnection } from "../../../src/ssh/transport.ts";
 

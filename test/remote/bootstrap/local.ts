@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, wri
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { boot } from "../../../src/remote/bootstrap/boot.ts";
-import type { Booted, BootOptions, Progress } from "../../../src/remote/bootstrap/seam.ts";
+import type { Booted, BootOptions, Progress } from "../../../src/remote/bootstrap/bootstrap.ts";
 import type { SshChannel, SshConnection } from "../../../src/ssh/transport.ts";
 
 export interface HostOptions {

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Fault } from "../../../src/fault.ts";
-import type { Boot } from "../../../src/remote/bootstrap/seam.ts";
+import type { Boot } from "../../../src/remote/bootstrap/bootstrap.ts";
 import { Connections } from "../../../src/remote/client/connections.ts";
 import { coded } from "../../../src/remote/protocol/errors.ts";
 import type { Connect, SshChannel, SshConnection } from "../../../src/ssh/transport.ts";

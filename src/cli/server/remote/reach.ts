@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../../config/config.ts";
 import { boot } from "../../../remote/bootstrap/boot.ts";
-import type { Boot, Booted } from "../../../remote/bootstrap/seam.ts";
+import type { Boot, Booted } from "../../../remote/bootstrap/bootstrap.ts";
 import { Bridge } from "../../../remote/client/bridge.ts";
 import { Connections, type Lease } from "../../../remote/client/connections.ts";
 import { loadRemotes, type Profile, remotesFile } from "../../../remote/policy/remotes.ts";

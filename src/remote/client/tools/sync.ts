@@ -1,6 +1,6 @@
 /** Brings the tools of this machine to a host: only what it does not have. */
 import { open } from "node:fs/promises";
-import type { Progress } from "../../bootstrap/seam.ts";
+import type { Progress } from "../../bootstrap/bootstrap.ts";
 import { coded } from "../../protocol/errors.ts";
 import { pieceBytes, toolsMissing } from "../../protocol/messages.ts";
 import type { Peer } from "../../protocol/peer.ts";

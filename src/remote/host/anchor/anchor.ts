@@ -1,6 +1,6 @@
 /**
  * The trust anchor: an ollie-remote that the operator of a host has installed, and that alone decides which programs are launched there. What it
- * says on stdout is the grammar of `src/remote/bootstrap/seam.ts`.
+ * says on stdout is the grammar of `src/remote/bootstrap/bootstrap.ts`.
  */
 import { spawnSync } from "node:child_process";
 import { machine } from "node:os";

@@ -4,8 +4,8 @@ import { ServicePool } from "../../../tools/service.ts";
 import type { Approval, CallContext, JobStarter } from "../../../tools/tool.ts";
 import type { SessionSettings, Step } from "../../protocol/messages.ts";
 import { fromHome } from "../home.ts";
-import type { OperationsGround } from "../operations-seam.ts";
 import type { Confinement } from "./confinement.ts";
+import type { OperationsGround } from "./engine.ts";
 import type { Toolset } from "./toolset.ts";
 
 export type ToolStep = Extract<Step, { tool: string }>;

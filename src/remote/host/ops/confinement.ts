@@ -10,7 +10,7 @@ import { digest, ProjectApprovals } from "../../../sandbox/project-approvals.ts"
 import { Sandbox } from "../../../sandbox/sandbox.ts";
 import { coded } from "../../protocol/errors.ts";
 import type { Attached, HostHello, SessionSettings } from "../../protocol/messages.ts";
-import type { OperationsGround } from "../operations-seam.ts";
+import type { OperationsGround } from "./engine.ts";
 
 export class Confinement {
   readonly #launcher: Launcher;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Supervisor } from "../../../exec/job/supervisor-process.ts";
 import { toFault } from "../../../fault.ts";
 import type { OpOutput } from "../../protocol/messages.ts";
-import type { OperationsGround } from "../operations-seam.ts";
+import type { OperationsGround } from "./engine.ts";
 import { Journal } from "./journal.ts";
 import { readEnd, releaseEnd, reserveEnd, writeEnd } from "./last-word.ts";
 import { Operation } from "./operation.ts";

@@ -7,8 +7,8 @@ import { toFault } from "../../../fault.ts";
 import type { Cage } from "../../../sandbox/cage.ts";
 import { coded } from "../../protocol/errors.ts";
 import type { Step } from "../../protocol/messages.ts";
-import type { OperationsGround } from "../operations-seam.ts";
 import type { Confinement } from "./confinement.ts";
+import type { OperationsGround } from "./engine.ts";
 
 export type RawStep = Exclude<Step, { tool: string }>;
 

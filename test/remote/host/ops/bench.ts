@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createOperations } from "../../../../src/remote/host/operations.ts";
-import type { Operations } from "../../../../src/remote/host/operations-seam.ts";
+import type { Operations } from "../../../../src/remote/host/ops/engine.ts";
 import { fromHard, narrow } from "../../../../src/remote/policy/effective.ts";
 import type { ClientPolicy, HardPolicy } from "../../../../src/remote/policy/keys.ts";
 import { openPolicy } from "../../../../src/remote/policy/session-policy.ts";

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Operations } from "../../../../src/remote/host/operations-seam.ts";
+import type { Operations } from "../../../../src/remote/host/ops/engine.ts";
 import { sealGrant } from "../../../../src/remote/protocol/hash.ts";
 import type { OpStart } from "../../../../src/remote/protocol/messages.ts";
 import { lacksPrograms, lacksRoot } from "../../../needs.ts";

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createOperations } from "../../../../src/remote/host/operations.ts";
-import type { Operations, OperationsGround } from "../../../../src/remote/host/operations-seam.ts";
+import type { Operations, OperationsGround } from "../../../../src/remote/host/ops/engine.ts";
 import { fromHard } from "../../../../src/remote/policy/effective.ts";
 import { type HardPolicy, hardPolicy } from "../../../../src/remote/policy/keys.ts";
 import { openPolicy } from "../../../../src/remote/policy/session-policy.ts";

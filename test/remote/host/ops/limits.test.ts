@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Operations } from "../../../../src/remote/host/operations-seam.ts";
+import type { Operations } from "../../../../src/remote/host/ops/engine.ts";
 import { call, ended, Host, request, run, sh } from "./ground.ts";
 
 let host: Host;

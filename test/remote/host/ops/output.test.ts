@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Operations } from "../../../../src/remote/host/operations-seam.ts";
+import type { Operations } from "../../../../src/remote/host/ops/engine.ts";
 import type { OpOutput } from "../../../../src/remote/protocol/messages.ts";
 import { window } from "../../../../src/remote/protocol/messages.ts";
 import { call, ended, Host, request, run, sh } from "./ground.ts";

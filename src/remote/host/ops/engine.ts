@@ -1,6 +1,6 @@
-/** What the daemon of a session needs of the engine that runs its operations (operations.ts). */
+/** What the daemon of a session needs of the engine that runs its operations (../operations.ts). */
 import type { z } from "zod";
-import type { HostPolicy } from "../policy/host-policy.ts";
+import type { HostPolicy } from "../../policy/host-policy.ts";
 import type {
   Attached,
   HostHello,
@@ -16,7 +16,7 @@ import type {
   SessionSettings,
   sudoAnswer,
   toolsList,
-} from "../protocol/messages.ts";
+} from "../../protocol/messages.ts";
 
 export interface OperationsGround {
   /** `ROOT/sessions/ID`; the journal is `journal.ndjson` in it, an operation's own things lie in `ops/OPID/`. */
