@@ -69,8 +69,14 @@ function parseTranscript(block: Block): Step[] {
   return steps;
 }
 
-/** Goes through a document; resolves to what each of its commands printed. */
-export async function play(document: readonly (Step | File)[]): Promise<string[]> {
+/**
+ * Goes through a document; resolves to what each of its commands printed.
+ * @param within words that have the shell started somewhere else, from which other hosts can be reached
+ */
+export async function play(
+  document: readonly (Step | File)[],
+  within: (argv: string[], cwd: string) => string[] = (argv) => argv,
+): Promise<string[]> {
   const home = new Home();
   // The shell stands in the project's folder, where the reader is taken to be.
   const project = join(home.home, "project");
@@ -80,7 +86,7 @@ export async function play(document: readonly (Step | File)[]): Promise<string[]
     writeFileSync(script, `exec 2>&1\n${document.map((part, i) => shellLines(part, i, home)).join("")}`);
     // Into a file, not a pipe: what a command leaves running would hold that open.
     const output = join(home.folder, "output");
-    const shell = Bun.spawn(["sh", script], {
+    const shell = Bun.spawn(within(["sh", script], project), {
       cwd: project,
       env: home.env,
       stdin: "ignore",
@@ -120,6 +126,13 @@ const alike: [RegExp, string][] = [
   [/\bid=\w+/g, "id=ID"],
   [/\/output\/[\w.-]+\.txt/g, "/output/ID.txt"],
   [/\b[0-9a-hj-km-np-tv-z]{14}\b/g, "ID"],
+  // Other hosts: ids of sessions, hashes, fingerprints, sizes.
+  [/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, "ID"],
+  [/\b[0-9a-f]{64}\b/g, "HASH"],
+  [/SHA256:[\w+/]+=*/g, "SHA256:HASH"],
+  [/^(bootstrap +)[0-9a-f]{12}\b/gm, "$1HASH"],
+  [/\bkernel \S+/g, "kernel N"],
+  [/\b\d+(\.\d+)? (kB|MB|bytes)\b/g, "N $2"],
   [/\b\d+\.\d+\.\d+ \(([0-9a-f]+(-dirty)?|unknown)\)/g, "VERSION"],
   // How many tokens a request has depends on the tools that the host has.
   [/\bin=\d+/g, "in=N"],
