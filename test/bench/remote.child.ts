@@ -7,11 +7,15 @@ import { RemoteLink } from "../../src/remote/client/link.ts";
 import { LocalTools } from "../../src/remote/client/tools/local.ts";
 import { loadRemotes, type Profile } from "../../src/remote/policy/remotes.ts";
 import { connect } from "../../src/ssh/connect.ts";
+import { Host, request, run as runOn } from "../remote/host/ops/ground.ts";
 
 export interface Asked {
-  /** `boot`: to the hello. `attach`: a session. `calls`: so many at once. `output`: a program that prints so many bytes. */
+  /**
+   * `boot`: to the hello. `attach`: a session. `calls`: so many at once; without a target by the engine of a host in this process, which is
+   * what they cost where nothing lies between. `output`: a program that prints so many bytes.
+   */
   what: "boot" | "attach" | "calls" | "output";
-  target: string;
+  target?: string;
   programs?: string;
   count?: number;
 }
@@ -32,7 +36,7 @@ function profileOf(target: string): Profile {
   return profile;
 }
 
-async function toHello({ target, programs }: Asked): Promise<number> {
+async function toHello(target: string, programs: string | undefined): Promise<number> {
   const profile = profileOf(target);
   const connection = await connect(profile.ssh, undefined, signal);
   const booted = await boot(connection, {
@@ -85,16 +89,30 @@ async function run(target: string, program: string, ...args: string[]): Promise<
   if (report.status !== "exited" || report.code !== 0) throw new Error(JSON.stringify(report));
 }
 
+const here = new Host();
+const engine = await here.open();
+
+async function runHere(program: string): Promise<void> {
+  const report = await runOn(engine, request([{ program, args: [], env: {} }]));
+  if (report.status !== "exited" || report.code !== 0) throw new Error(JSON.stringify(report));
+}
+
 async function measure(asked: Asked): Promise<Measured> {
-  const { what, target, count = 1 } = asked;
+  const { what, target, programs, count = 1 } = asked;
+  const call = () => (target === undefined ? runHere("/bin/true") : run(target, "/bin/true"));
   const began = performance.now();
   let uploaded = 0;
-  if (what === "boot") uploaded = await toHello(asked);
-  else if (what === "attach") await attach(target);
-  else if (what === "calls") await Promise.all(Array.from({ length: count }, () => run(target, "/bin/true")));
-  else await run(target, "/usr/bin/head", "-c", String(count), "/dev/zero");
+  if (what === "calls") await Promise.all(Array.from({ length: count }, call));
+  else if (what === "boot") uploaded = await toHello(target!, programs);
+  else if (what === "attach") await attach(target!);
+  else await run(target!, "/usr/bin/head", "-c", String(count), "/dev/zero");
   return { took: performance.now() - began, uploaded };
 }
 
-for await (const line of console)
+for await (const line of console) {
+  if (line === "") break;
   process.stdout.write(`${JSON.stringify(await measure(JSON.parse(line) as Asked))}\n`);
+}
+await engine.close();
+here.remove();
+process.exit(0);

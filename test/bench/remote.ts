@@ -82,11 +82,14 @@ async function calls(driver: Driver, host: Host, rtt: number): Promise<Figure[]>
   const target = `alice@${host.name}`;
   await driver.measure({ what: "attach", target });
   const there = await driver.measure({ what: "calls", target, count: 1 });
-  const one = await medianTook(() => driver.measure({ what: "calls", target, count: 1 }));
-  const many = await medianTook(() => driver.measure({ what: "calls", target, count: 20 }));
+  const [one, oneHere] = await overhead(driver, target, 1);
+  const [many, manyHere] = await overhead(driver, target, 20);
+  const over = "over what the host's engine needs for the same";
   return [
-    { name: `a call, ${rtt} ms away`, value: one, unit: "ms", most: rtt + 5 },
-    { name: `20 calls at once, ${rtt} ms away`, value: many, unit: "ms", most: rtt + 20 },
+    { name: `a call, ${rtt} ms away, ${over}`, value: one - oneHere, unit: "ms", most: rtt + 5 },
+    { name: `20 calls at once, ${rtt} ms away, ${over}`, value: many - manyHere, unit: "ms", most: rtt + 20 },
+    { name: `a call, ${rtt} ms away, all of it`, value: one, unit: "ms" },
+    { name: `20 calls at once, ${rtt} ms away, all of it`, value: many, unit: "ms" },
     { name: `first call of a session, ${rtt} ms away`, value: there.took, unit: "ms" },
   ];
 }
@@ -114,10 +117,16 @@ async function timed(work: () => Promise<{ status: number; stderr: string }>): P
   return performance.now() - began;
 }
 
-async function medianTook(work: () => Promise<Measured>): Promise<number> {
-  const times: number[] = [];
-  for (let round = 0; round < rounds; round++) times.push((await work()).took);
-  return median(times);
+/** Milliseconds that so many calls take there and, in turns with them, in an engine here. */
+async function overhead(driver: Driver, target: string, count: number): Promise<[number, number]> {
+  await driver.measure({ what: "calls", count });
+  const there: number[] = [];
+  const here: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    there.push((await driver.measure({ what: "calls", target, count })).took);
+    here.push((await driver.measure({ what: "calls", count })).took);
+  }
+  return [median(there), median(here)];
 }
 
 /** remote.child.ts in the network of the client. */
@@ -144,8 +153,11 @@ class Driver {
   }
 
   async stop(): Promise<void> {
-    this.#child.kill();
+    this.#child.stdin.write("\n");
+    this.#child.stdin.end();
+    const killer = setTimeout(() => this.#child.kill(), 5000);
     await this.#child.exited;
+    clearTimeout(killer);
   }
 }
 
