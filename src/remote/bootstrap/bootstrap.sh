@@ -11,7 +11,6 @@ nonce=$1
 kinds=$2
 mind=,$3,
 shift 3
-umask 077
 stamps=$HOME/.local/state/ollie/remote
 uid=
 tool=
@@ -110,7 +109,7 @@ state() {
 stamp() {
   state
   [ -n "$now" ] || return 0
-  { mkdir -p "$stamps" && echo "$now" > "$stamps/stamp.$$" && mv -f "$stamps/stamp.$$" "$stamps/stamp-$hash.$boot"; } 2> /dev/null
+  (umask 077 && mkdir -p "$stamps" && echo "$now" > "$stamps/stamp.$$" && mv -f "$stamps/stamp.$$" "$stamps/stamp-$hash.$boot") 2> /dev/null
 }
 runner() {
   lib=$1/libc-$pack
@@ -339,6 +338,9 @@ for name in head tee tail cat mv rm mkdir chmod wc ls id df; do
 done
 tooled || missing="$missing sha256sum"
 [ -z "$missing" ] || fail tools_missing "$missing"
+# What runs here later has the mask of its user, as after any login.
+mask=$(umask)
+umask 077
 each usable || fail nowhere "$why"
 bin=$base/bin
 up=$bin/.up-$hash.$$
@@ -413,4 +415,5 @@ swept "$base" libc "$pack"
 say installed "$hash" "$place" "$tool$why"
 trap - 0 HUP INT TERM PIPE
 rm -rf "$new" "$libs"
+umask "$mask"
 become "$@"

@@ -116,7 +116,7 @@ export class Host {
 
 /**
  * A folder with an `ollie-remote-linux-x64` (and whatever else is named) that is a shell script of some megabytes: it answers as the real one
- * does, to `serve` with `hello VERSION` and then what it reads.
+ * does, to `serve` with `hello VERSION` and then what it reads. Which mask for new files it runs under is in the home's `mask`.
  */
 export function programs(
   into: string,
@@ -125,7 +125,7 @@ export function programs(
   mkdirSync(into, { recursive: true });
   for (const name of names) {
     const says = answer || `ollie-remote 0.0.${version} ${name}`;
-    const script = `#!/bin/sh\ncase $1 in --ok) echo "${says}" ;; serve) shift; echo "hello ${version} $*"; cat ;; esac\nexit 0\n`;
+    const script = `#!/bin/sh\ncase $1 in --ok) echo "${says}" ;; serve) shift; umask > "$HOME/mask"; echo "hello ${version} $*"; cat ;; esac\nexit 0\n`;
     const file = join(into, `ollie-remote-${name}`);
     writeFileSync(file, Buffer.concat([Buffer.from(script), filling(mib * 1024 * 1024 - 1000)]));
     chmodSync(file, 0o755);

@@ -1,6 +1,6 @@
 /** The command through every login shell, quiet and noisy; the script in every /bin/sh. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { oneLine, quoted } from "../../../src/remote/bootstrap/command.ts";
@@ -73,6 +73,25 @@ exec /bin/sh -c "$2"
     );
     return missAndHit(new Host({ shell: [strict] }), greeting);
   });
+});
+
+test("what runs there makes files as the login does, ollie's own are nobody else's", async () => {
+  const shell = join(folder, "masked");
+  writeFileSync(shell, '#!/bin/sh\numask 027\nexec /bin/sh "$@"\n', { mode: 0o755 });
+  const host = new Host({ shell: [shell] });
+  const seen = async () => {
+    const booted = await host.boot({ programs: small });
+    await hello(booted);
+    return [booted.hit, readFileSync(join(host.home, "mask"), "utf8").trim()];
+  };
+  try {
+    expect(await seen()).toEqual([false, "0027"]);
+    expect(await seen()).toEqual([true, "0027"]);
+    for (const path of [".cache", ".cache/ollie/bin", ".local/state/ollie/remote"])
+      expect(statSync(join(host.home, path)).mode & 0o077).toBe(0);
+  } finally {
+    host.remove();
+  }
 });
 
 describe("/bin/sh", () => {
