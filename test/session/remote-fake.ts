@@ -1,6 +1,6 @@
 /** Another host that exists in the test alone: its tools are functions, and its link comes and goes as the test says. */
 import type { RemoteEnding, RemoteJob } from "../../src/remote/client/jobs.ts";
-import type { OpReport } from "../../src/remote/protocol/messages.ts";
+import type { OpReport } from "../../src/remote/protocol/operation.ts";
 import type { RemoteHosts, RemoteOwner, SessionRemote } from "../../src/session/remote.ts";
 import type { CallListener, Hands, Link } from "../../src/tools/hands.ts";
 import type { CallContext, CallOutcome, Prepared, Tool } from "../../src/tools/tool.ts";

@@ -2,7 +2,8 @@
 import { type Fault, toFault } from "../../fault.ts";
 import type { Booted } from "../bootstrap/bootstrap.ts";
 import { coded } from "../protocol/errors.ts";
-import { type ClientHello, type HostHello, hostHello, protocol } from "../protocol/messages.ts";
+import { type ClientHello, type HostHello, hostHello } from "../protocol/hello.ts";
+import { protocol } from "../protocol/limits.ts";
 import { type Handler, Peer } from "../protocol/peer.ts";
 import { untilAborted } from "./connections.ts";
 import { Heartbeat } from "./heartbeat.ts";

@@ -6,8 +6,9 @@ import type { CallListener, Hands, Link, ProjectSurvey, SudoDoor } from "../../t
 import type { CallContext, CallOutcome, Prepared, Tool, ToolRegistry } from "../../tools/tool.ts";
 import { type Wishes, wishesOf } from "../../tools/wishes.ts";
 import { sealGrant } from "../protocol/hash.ts";
-import { type OpReport, type OpStart, projectSurvey } from "../protocol/messages.ts";
+import type { OpReport, OpStart } from "../protocol/operation.ts";
 import type { Peer } from "../protocol/peer.ts";
+import { projectSurvey } from "../protocol/session.ts";
 import type { RemoteLink } from "./link.ts";
 import type { Operation, Request } from "./operation.ts";
 import { remoteRegistry } from "./registry.ts";

@@ -1,5 +1,5 @@
 /** Background jobs on the host, as the session's own jobs stand before them. A job's id there is the one of its operation. */
-import type { OpReport } from "../protocol/messages.ts";
+import type { OpReport } from "../protocol/operation.ts";
 
 /** How it ended: by itself, by a signal, or the host was restarted and nobody knows. */
 export interface RemoteEnding {

@@ -8,17 +8,17 @@ import type { Askpass } from "../../ssh/transport.ts";
 import { boot as bootRemote } from "../bootstrap/boot.ts";
 import type { Boot, Booted, Progress } from "../bootstrap/bootstrap.ts";
 import type { Profile } from "../policy/remotes.ts";
+import type { HostHello } from "../protocol/hello.ts";
+import type { Peer } from "../protocol/peer.ts";
 import {
   type Attached,
   attached,
-  type HostHello,
   type SessionSettings,
   type sessionAttach,
   type sessionCreate,
-  toolsList,
   type workspace,
-} from "../protocol/messages.ts";
-import type { Peer } from "../protocol/peer.ts";
+} from "../protocol/session.ts";
+import { toolsList } from "../protocol/tools.ts";
 import { Bridge } from "./bridge.ts";
 import type { Connections, Lease } from "./connections.ts";
 import type { Locator } from "./locator.ts";

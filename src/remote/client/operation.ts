@@ -4,15 +4,8 @@
  */
 import { CodedFault, Fault } from "../../fault.ts";
 import { opHash } from "../protocol/hash.ts";
-import {
-  type OpOutput,
-  type OpReport,
-  type OpStart,
-  opPiece,
-  opReport,
-  pieceBytes,
-  window,
-} from "../protocol/messages.ts";
+import { pieceBytes, window } from "../protocol/limits.ts";
+import { type OpOutput, type OpReport, type OpStart, opPiece, opReport } from "../protocol/operation.ts";
 import type { Peer } from "../protocol/peer.ts";
 import type { Line, Patience } from "./standing.ts";
 import { Stream } from "./stream.ts";

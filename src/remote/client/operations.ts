@@ -1,5 +1,5 @@
 /** All operations of a session that this end takes part in. */
-import { type OpReport, opOutput, opReport } from "../protocol/messages.ts";
+import { type OpReport, opOutput, opReport } from "../protocol/operation.ts";
 import type { Handler, Peer } from "../protocol/peer.ts";
 import { hasEnded, Operation, type OperationHooks, type Request } from "./operation.ts";
 import type { Line } from "./standing.ts";

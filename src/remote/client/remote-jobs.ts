@@ -1,7 +1,8 @@
 /** Background jobs: operations that nobody waits for, and that outlive every connection. */
 import { CodedFault } from "../../fault.ts";
 import { coded } from "../protocol/errors.ts";
-import { type OpReport, opPiece, opReport, pieceBytes } from "../protocol/messages.ts";
+import { pieceBytes } from "../protocol/limits.ts";
+import { type OpReport, opPiece, opReport } from "../protocol/operation.ts";
 import type { RemoteEnding, RemoteJob, RemoteJobs } from "./jobs.ts";
 import type { RemoteLink } from "./link.ts";
 import { hasEnded } from "./operation.ts";

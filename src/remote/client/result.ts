@@ -2,7 +2,7 @@
 import { CodedFault, Fault } from "../../fault.ts";
 import type { CallOutcome } from "../../tools/tool.ts";
 import { isInfrastructure } from "../protocol/errors.ts";
-import type { OpReport } from "../protocol/messages.ts";
+import type { OpReport } from "../protocol/operation.ts";
 
 /** The outcome of the host, with the host's name in its last line: paths in it are that host's. */
 export function outcomeOn(host: string, outcome: CallOutcome, mask: (text: string) => string): CallOutcome {

@@ -1,7 +1,7 @@
 /** sudo of another host. A password is asked for here, and goes there in a message that nobody keeps. */
 import type { z } from "zod";
 import type { SudoDoor } from "../../tools/hands.ts";
-import { sudoAnswer } from "../protocol/messages.ts";
+import { sudoAnswer } from "../protocol/operation.ts";
 import type { Peer } from "../protocol/peer.ts";
 import type { RemoteLink } from "./link.ts";
 

@@ -11,16 +11,10 @@ import { readHardPolicies } from "../policy/hard-policy.ts";
 import { clientPolicy } from "../policy/keys.ts";
 import { envRefHash } from "../policy/session-policy.ts";
 import { coded } from "../protocol/errors.ts";
-import {
-  capabilities,
-  clientHello,
-  maxFrame,
-  protocol,
-  type SessionSettings,
-  sessionAttach,
-  sessionCreate,
-} from "../protocol/messages.ts";
+import { capabilities, clientHello } from "../protocol/hello.ts";
+import { maxFrame, protocol } from "../protocol/limits.ts";
 import { Peer, type Sink } from "../protocol/peer.ts";
+import { type SessionSettings, sessionAttach, sessionCreate } from "../protocol/session.ts";
 import { type DaemonLink, reachDaemon } from "./daemon-process.ts";
 import { helloOf } from "./facts.ts";
 import { hostMethods } from "./host-methods.ts";

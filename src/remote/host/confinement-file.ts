@@ -1,7 +1,7 @@
 /** What the last daemon has found out about sandboxes on this host, so that a hello need not find it out again. */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { HostHello } from "../protocol/messages.ts";
+import type { HostHello } from "../protocol/hello.ts";
 
 type Sandbox = HostHello["sandbox"];
 

@@ -9,8 +9,9 @@ import { z } from "zod";
 import { seal as sealMemory } from "../../exec/seal.ts";
 import { openPolicy } from "../policy/session-policy.ts";
 import { coded } from "../protocol/errors.ts";
-import { maxFrame, protocol, type SessionSettings, sessionSettings } from "../protocol/messages.ts";
+import { maxFrame, protocol } from "../protocol/limits.ts";
 import { type Handler, Peer } from "../protocol/peer.ts";
+import { type SessionSettings, sessionSettings } from "../protocol/session.ts";
 import { rememberSandbox } from "./confinement-file.ts";
 import { removeDaemonFile, writeDaemonFile } from "./daemon-file.ts";
 import { bootId } from "./facts.ts";
@@ -228,7 +229,7 @@ export class Daemon {
     return sessionMethods(this, touch);
   }
 
-  /** As `attached` of messages.ts. */
+  /** As `attached` of the protocol. */
   report() {
     const { sessionId, epoch, cwd, policyHash, envRefHash, sealed } = this.#record;
     return {

@@ -10,17 +10,17 @@ import { endJob, signalJob } from "../../exec/job/control.ts";
 import { Fault, toFault } from "../../fault.ts";
 import type { Tool } from "../../tools/tool.ts";
 import { coded } from "../protocol/errors.ts";
-import {
-  type OpReport,
-  type OpStart,
-  type opAck,
-  type opCancel,
-  type opFollow,
-  type opPiece,
-  type opRange,
-  type opWait,
-  pieceBytes,
-} from "../protocol/messages.ts";
+import { pieceBytes } from "../protocol/limits.ts";
+import type {
+  OpReport,
+  OpStart,
+  opAck,
+  opCancel,
+  opFollow,
+  opPiece,
+  opRange,
+  opWait,
+} from "../protocol/operation.ts";
 import { admit } from "./ops/admission.ts";
 import { Calls } from "./ops/calls.ts";
 import { Confinement } from "./ops/confinement.ts";

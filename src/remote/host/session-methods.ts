@@ -1,17 +1,18 @@
-/** The methods of an attached session: see `messages.ts` and `files.ts` of the protocol. */
+/** The methods that the daemon of a session answers once it is attached. */
 import type { z } from "zod";
 import { surveyProject } from "../../tools/project.ts";
 import { coded } from "../protocol/errors.ts";
 import { sessionExport } from "../protocol/exports.ts";
 import { opHash } from "../protocol/hash.ts";
-import * as wire from "../protocol/messages.ts";
+import * as wire from "../protocol/operation.ts";
 import type { Handler } from "../protocol/peer.ts";
+import { projectAsk, sessionSettings } from "../protocol/session.ts";
 import type { Daemon } from "./daemon.ts";
 import { Exports } from "./export/export.ts";
 import { fileMethods } from "./files/methods.ts";
 import { fromHome } from "./home.ts";
 
-/** Reads what a request carries. @throws CodedFault `proto.params` that names what is wrong */
+/** Reads what a request carries. @throws CodedFault `op.params` that names what is wrong */
 export function parsed<S extends z.ZodType>(method: string, schema: S, params: unknown): z.infer<S> {
   const result = schema.safeParse(params ?? {});
   if (result.success) return result.data;
@@ -56,7 +57,7 @@ export function sessionMethods(daemon: Daemon, touch: () => void): Record<string
     plain("session.seal", () => daemon.seal()),
     plain("session.upgrade", () => upgrade(daemon)),
     on("session.export", sessionExport, (request) => exports.piece(request)),
-    on("session.configure", wire.sessionSettings, (settings) => {
+    on("session.configure", sessionSettings, (settings) => {
       daemon.configure(settings);
       return operations.tools();
     }),
@@ -78,7 +79,7 @@ export function sessionMethods(daemon: Daemon, touch: () => void): Record<string
     on("sudo.probe", wire.sudoProbe, ({ opId }) => operations.sudoProbe(opId)),
     on("sudo.check", wire.sudoProbe, ({ opId }) => operations.sudoCheck(opId)),
     on("execute", wire.execute, (request, signal) => execute(daemon, request, signal)),
-    on("project.survey", wire.projectAsk, ({ cwd }) =>
+    on("project.survey", projectAsk, ({ cwd }) =>
       surveyProject(cwd === undefined ? daemon.record.cwd : fromHome(cwd)),
     ),
   ]);

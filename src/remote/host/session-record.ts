@@ -14,7 +14,7 @@ import { z } from "zod";
 import { toFault } from "../../fault.ts";
 import type { EffectivePolicy } from "../policy/effective.ts";
 import { coded } from "../protocol/errors.ts";
-import { sessionSettings } from "../protocol/messages.ts";
+import { sessionSettings } from "../protocol/session.ts";
 import { sessionFolder, sessionsFolder } from "./place.ts";
 
 const schema = z.object({

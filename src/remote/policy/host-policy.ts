@@ -1,9 +1,6 @@
 /** What the host's end asks the policy of a session. */
-import type { Step } from "../protocol/messages.ts";
+import type { Step } from "../protocol/operation.ts";
 import type { EffectivePolicy } from "./effective.ts";
-
-/** A step that is a program itself, or a text for an interpreter; a tool call is `tool`. */
-export type StepKind = "program" | "code" | "tool";
 
 export interface ResolvedProgram {
   /** Absolute, links not resolved: what a program is may hang on the name of the link. */

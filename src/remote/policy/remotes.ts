@@ -6,7 +6,7 @@ import { Fault } from "../../fault.ts";
 import { parseTarget } from "../../ssh/target.ts";
 import type { SshTarget } from "../../ssh/transport.ts";
 import type { BootOptions } from "../bootstrap/bootstrap.ts";
-import { maxFrame } from "../protocol/messages.ts";
+import { maxFrame } from "../protocol/limits.ts";
 import { refProblem } from "./env-refs.ts";
 import { parseYaml, readTextFile } from "./file.ts";
 import type { EnvRefs } from "./host-policy.ts";

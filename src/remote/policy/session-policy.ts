@@ -4,7 +4,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import { isOwnKey } from "../../config/secrets.ts";
 import { coded } from "../protocol/errors.ts";
 import { hashOf } from "../protocol/hash.ts";
-import type { Step } from "../protocol/messages.ts";
+import type { Step } from "../protocol/operation.ts";
 import { type EffectivePolicy, policyHash } from "./effective.ts";
 import { databases, resolveRefs, runnerOwned } from "./env-refs.ts";
 import { DeniedGlobs, Globs } from "./globs.ts";

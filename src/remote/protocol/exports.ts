@@ -3,10 +3,8 @@
  * host until the session has been changed and asked again, or is destroyed. `session.destroy`, `session.sweep`.
  */
 import { z } from "zod";
-import { pieceBytes } from "./messages.ts";
-
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
-const sessionId = z.string().regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+import { pieceBytes } from "./limits.ts";
+import { id, sha256 } from "./values.ts";
 
 /** `tar`: the files, the same for the same files on any host, compressed with zstd. `bundle`: the commits of its repository (git-bundle(1)). */
 export const exportFormat = z.enum(["tar", "bundle"]);
@@ -41,12 +39,12 @@ export const sessionList = z.strictObject({ sizes: z.boolean().default(false) })
 
 /** Everything of the session goes: processes, sockets, files. An in-place working folder stays. */
 export const sessionDestroy = z.strictObject({
-  sessionId,
+  sessionId: id,
   /** The same, typed by a person. */
   confirm: z.string(),
 });
 export const sessionDestroyed = z.object({
-  sessionId,
+  sessionId: id,
   /** Bytes that were freed. */
   bytes: z.int(),
   /** Processes that were ended. */

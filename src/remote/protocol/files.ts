@@ -3,10 +3,9 @@
  * itself is `.`. Lists are sorted by the bytes of their names, and go on behind the `after` that the last answer's `next` has given.
  */
 import { z } from "zod";
-import { pathName, pieceBytes } from "./messages.ts";
+import { pieceBytes } from "./limits.ts";
+import { base64, pathName, sha256 } from "./values.ts";
 
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
-const base64 = z.string().regex(/^[A-Za-z0-9+/]*={0,2}$/);
 const offset = z.int().min(0);
 const limit = z.int().positive().optional();
 const mode = z.int().min(0).max(0o777).optional();

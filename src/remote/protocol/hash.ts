@@ -1,6 +1,7 @@
 /** The hashes that both ends make of the same thing. */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
-import type { OpStart, ToolFile } from "./messages.ts";
+import type { OpStart } from "./operation.ts";
+import type { ToolFile } from "./tools.ts";
 
 /** SHA-256 of a value as JSON with sorted keys, hex. */
 export function hashOf(value: unknown): string {

@@ -5,6 +5,7 @@
 import { createPublicKey, verify } from "node:crypto";
 import { z } from "zod";
 import { coded } from "./errors.ts";
+import { sha256 } from "./values.ts";
 
 /** Of these a program for an upgrade is put together: those that the host has from an older one are not sent. */
 export const chunkBytes = 1024 * 1024;
@@ -13,7 +14,6 @@ export const frameBytes = 4 * 1024 * 1024;
 /** Bytes of an Ed25519 signature. */
 export const signatureBytes = 64;
 
-const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** A packed program: hash of the file, and the bytes of each frame in it. */
 const packed = z.object({ sha256, frames: z.array(z.int().positive()) });
 const described = z.object({

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { toFault } from "../../fault.ts";
 import { coded, fromWire, rpcCodes, toWire, wireError } from "./errors.ts";
 import { Frames } from "./frames.ts";
-import { maxFrame } from "./messages.ts";
+import { maxFrame } from "./limits.ts";
 
 /** Where the bytes go. */
 export interface Sink {

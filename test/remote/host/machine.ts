@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { opHash } from "../../../src/remote/protocol/hash.ts";
-import { hostHello } from "../../../src/remote/protocol/messages.ts";
+import { hostHello } from "../../../src/remote/protocol/hello.ts";
 import { type Handler, Peer } from "../../../src/remote/protocol/peer.ts";
 
 const program = join(import.meta.dir, "../../../src/ollie-remote.ts");

@@ -4,7 +4,7 @@ import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { statOf } from "../../../src/exec/proc.ts";
 import { opHash } from "../../../src/remote/protocol/hash.ts";
-import type { OpOutput } from "../../../src/remote/protocol/messages.ts";
+import type { OpOutput } from "../../../src/remote/protocol/operation.ts";
 import { type BridgeProcess, kill, Machine } from "./machine.ts";
 
 setDefaultTimeout(30_000);

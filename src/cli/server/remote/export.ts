@@ -4,7 +4,7 @@ import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from "n
 import { Fault } from "../../../fault.ts";
 import type { Locator } from "../../../remote/client/locator.ts";
 import { sessionExported } from "../../../remote/protocol/exports.ts";
-import { attached } from "../../../remote/protocol/messages.ts";
+import { attached } from "../../../remote/protocol/session.ts";
 import type { Reached } from "./reach.ts";
 
 export interface Exported {

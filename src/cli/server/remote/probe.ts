@@ -4,8 +4,9 @@ import { Fault } from "../../../fault.ts";
 import type { Locator } from "../../../remote/client/locator.ts";
 import { fileEntries, fileText, fileWritten } from "../../../remote/protocol/files.ts";
 import { opHash } from "../../../remote/protocol/hash.ts";
-import { type Attached, attached, type OpStart, opReport } from "../../../remote/protocol/messages.ts";
+import { type OpStart, opReport } from "../../../remote/protocol/operation.ts";
 import type { Peer } from "../../../remote/protocol/peer.ts";
+import { type Attached, attached } from "../../../remote/protocol/session.ts";
 import { keepProbe, knownSessions } from "./known.ts";
 import type { Reached } from "./reach.ts";
 

@@ -7,7 +7,7 @@ import type { Boot, Booted } from "../../../remote/bootstrap/bootstrap.ts";
 import { Bridge } from "../../../remote/client/bridge.ts";
 import { Connections, type Lease } from "../../../remote/client/connections.ts";
 import { loadRemotes, type Profile, remotesFile } from "../../../remote/policy/remotes.ts";
-import type { HostHello } from "../../../remote/protocol/messages.ts";
+import type { HostHello } from "../../../remote/protocol/hello.ts";
 import type { Peer } from "../../../remote/protocol/peer.ts";
 import { writeError } from "../../stdio.ts";
 import { peopleHere } from "./people.ts";

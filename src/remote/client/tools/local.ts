@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { createReadStream, readdirSync, realpathSync, type Stats, statSync } from "node:fs";
 import { join } from "node:path";
 import { toolsHash } from "../../protocol/hash.ts";
-import type { ToolFile } from "../../protocol/messages.ts";
+import type { ToolFile } from "../../protocol/tools.ts";
 
 export interface Manifest {
   hash: string;

@@ -2,8 +2,9 @@
 import { open } from "node:fs/promises";
 import type { Progress } from "../../bootstrap/bootstrap.ts";
 import { coded } from "../../protocol/errors.ts";
-import { pieceBytes, toolsMissing } from "../../protocol/messages.ts";
+import { pieceBytes } from "../../protocol/limits.ts";
 import type { Peer } from "../../protocol/peer.ts";
+import { toolsMissing } from "../../protocol/tools.ts";
 import type { Manifest } from "./local.ts";
 
 /** Pieces that are under way without an answer: enough to keep a long line busy, few enough that other requests come through. */

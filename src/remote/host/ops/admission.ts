@@ -4,7 +4,7 @@ import type { Tool } from "../../../tools/tool.ts";
 import { type Wishes, wishesOf } from "../../../tools/wishes.ts";
 import { coded } from "../../protocol/errors.ts";
 import { holdsGrant, opHash } from "../../protocol/hash.ts";
-import type { OpStart } from "../../protocol/messages.ts";
+import type { OpStart } from "../../protocol/operation.ts";
 import type { OperationsGround } from "./engine.ts";
 import { checkRaw } from "./steps.ts";
 import type { Toolset } from "./toolset.ts";

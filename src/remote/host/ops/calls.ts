@@ -2,7 +2,8 @@
 import { Secrets } from "../../../config/secrets.ts";
 import { ServicePool } from "../../../tools/service.ts";
 import type { Approval, CallContext, JobStarter } from "../../../tools/tool.ts";
-import type { SessionSettings, Step } from "../../protocol/messages.ts";
+import type { Step } from "../../protocol/operation.ts";
+import type { SessionSettings } from "../../protocol/session.ts";
 import { fromHome } from "../home.ts";
 import type { Confinement } from "./confinement.ts";
 import type { OperationsGround } from "./engine.ts";

@@ -9,7 +9,8 @@ import { Launcher } from "../../../sandbox/launch/launcher.ts";
 import { digest, ProjectApprovals } from "../../../sandbox/project-approvals.ts";
 import { Sandbox } from "../../../sandbox/sandbox.ts";
 import { coded } from "../../protocol/errors.ts";
-import type { Attached, HostHello, SessionSettings } from "../../protocol/messages.ts";
+import type { HostHello } from "../../protocol/hello.ts";
+import type { Attached, SessionSettings } from "../../protocol/session.ts";
 import type { OperationsGround } from "./engine.ts";
 
 export class Confinement {

@@ -1,9 +1,8 @@
 /** What the daemon of a session needs of the engine that runs its operations (../operations.ts). */
 import type { z } from "zod";
 import type { HostPolicy } from "../../policy/host-policy.ts";
+import type { HostHello } from "../../protocol/hello.ts";
 import type {
-  Attached,
-  HostHello,
   OpOutput,
   OpReport,
   OpStart,
@@ -13,10 +12,10 @@ import type {
   opPiece,
   opRange,
   opWait,
-  SessionSettings,
   sudoAnswer,
-  toolsList,
-} from "../../protocol/messages.ts";
+} from "../../protocol/operation.ts";
+import type { Attached, SessionSettings } from "../../protocol/session.ts";
+import type { toolsList } from "../../protocol/tools.ts";
 
 export interface OperationsGround {
   /** `ROOT/sessions/ID`; the journal is `journal.ndjson` in it, an operation's own things lie in `ops/OPID/`. */

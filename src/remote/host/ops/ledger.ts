@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Supervisor } from "../../../exec/job/supervisor-process.ts";
 import { toFault } from "../../../fault.ts";
-import type { OpOutput } from "../../protocol/messages.ts";
+import type { OpOutput } from "../../protocol/operation.ts";
 import type { OperationsGround } from "./engine.ts";
 import { Journal } from "./journal.ts";
 import { readEnd, releaseEnd, reserveEnd, writeEnd } from "./last-word.ts";

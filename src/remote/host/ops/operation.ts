@@ -2,7 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { JobOutput } from "../../../exec/job/output.ts";
-import type { OpOutput, OpReport } from "../../protocol/messages.ts";
+import type { OpOutput, OpReport } from "../../protocol/operation.ts";
 import type { History } from "./record.ts";
 import { Sender, type StreamName } from "./sender.ts";
 import { headAndTail, type Source, Spool } from "./spool.ts";

@@ -1,6 +1,6 @@
 /** What the journal of a session says of its operations. */
 import type { Supervisor } from "../../../exec/job/supervisor-process.ts";
-import type { OpReport, OpStatus } from "../../protocol/messages.ts";
+import type { OpReport, OpStatus } from "../../protocol/operation.ts";
 
 export interface Accepted {
   t: "accepted";

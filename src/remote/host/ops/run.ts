@@ -6,7 +6,7 @@ import { Fault, toFault } from "../../../fault.ts";
 import { callTool } from "../../../tools/dispatch.ts";
 import { findSudo } from "../../../tools/sudo-door.ts";
 import type { Approval, CallOutcome, Tool } from "../../../tools/tool.ts";
-import type { OpStart, OpStatus } from "../../protocol/messages.ts";
+import type { OpStart, OpStatus } from "../../protocol/operation.ts";
 import type { Calls, ToolStep } from "./calls.ts";
 import type { Confinement } from "./confinement.ts";
 import type { OperationsGround } from "./engine.ts";

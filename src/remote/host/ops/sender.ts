@@ -2,7 +2,8 @@
  * Sends what an operation prints to who follows it, as it comes: of each stream at most `window` bytes that have not been acknowledged. The
  * rest waits in the spool, so that a slow client costs neither memory nor the program's time.
  */
-import { type OpOutput, pieceBytes, window } from "../../protocol/messages.ts";
+import { pieceBytes, window } from "../../protocol/limits.ts";
+import type { OpOutput } from "../../protocol/operation.ts";
 import type { Source } from "./spool.ts";
 
 export type StreamName = OpOutput["stream"];

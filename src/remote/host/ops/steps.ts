@@ -6,7 +6,7 @@ import { plainLaunch } from "../../../exec/launch.ts";
 import { toFault } from "../../../fault.ts";
 import type { Cage } from "../../../sandbox/cage.ts";
 import { coded } from "../../protocol/errors.ts";
-import type { Step } from "../../protocol/messages.ts";
+import type { Step } from "../../protocol/operation.ts";
 import type { Confinement } from "./confinement.ts";
 import type { OperationsGround } from "./engine.ts";
 

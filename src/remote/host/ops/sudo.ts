@@ -1,7 +1,7 @@
 /** sudo on this host, asked before a call runs as root; and the passwords that the client has sent for its operations. */
 import type { z } from "zod";
 import { findSudo, sudoHere } from "../../../tools/sudo-door.ts";
-import type { sudoAnswer } from "../../protocol/messages.ts";
+import type { sudoAnswer } from "../../protocol/operation.ts";
 
 type Answer = z.infer<typeof sudoAnswer>;
 

@@ -1,4 +1,4 @@
-import type { OpStart } from "../../protocol/messages.ts";
+import type { OpStart } from "../../protocol/operation.ts";
 
 /** Characters of a title. */
 const longest = 300;

@@ -5,7 +5,7 @@ import type { z } from "zod";
 import { createRegistry } from "../../../tools/registry.ts";
 import type { Tool, ToolRegistry } from "../../../tools/tool.ts";
 import { coded } from "../../protocol/errors.ts";
-import type { toolsList } from "../../protocol/messages.ts";
+import type { toolsList } from "../../protocol/tools.ts";
 
 export class Toolset {
   #current?: { hash: string; folders: string[]; registry: ToolRegistry };

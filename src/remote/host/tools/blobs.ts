@@ -21,7 +21,8 @@ import { join } from "node:path";
 import type { z } from "zod";
 import { toFault } from "../../../fault.ts";
 import { coded } from "../../protocol/errors.ts";
-import { type blobPut, pieceBytes } from "../../protocol/messages.ts";
+import { pieceBytes } from "../../protocol/limits.ts";
+import type { blobPut } from "../../protocol/tools.ts";
 import { ownFolder } from "../base.ts";
 import { hashOf } from "../files/read.ts";
 

@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { coded } from "../../protocol/errors.ts";
 import { toolsHash } from "../../protocol/hash.ts";
-import type { ToolFile, toolsManifest } from "../../protocol/messages.ts";
+import type { ToolFile, toolsManifest } from "../../protocol/tools.ts";
 
 /** Names within a path, bytes of a name, bytes of all files together. */
 const depthLimit = 32;

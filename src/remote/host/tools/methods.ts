@@ -1,7 +1,7 @@
 /** `tools.manifest`, `blob.put`, `tools.activate`: need no session, since a session is made with the tools that it uses. */
 import type { z } from "zod";
 import { coded } from "../../protocol/errors.ts";
-import { blobPut, type ToolFile, toolsActivate, toolsManifest } from "../../protocol/messages.ts";
+import { blobPut, type ToolFile, toolsActivate, toolsManifest } from "../../protocol/tools.ts";
 import { Blobs } from "./blobs.ts";
 import { checkManifest } from "./manifest.ts";
 import { ToolSets } from "./sets.ts";

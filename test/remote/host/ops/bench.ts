@@ -8,12 +8,8 @@ import { fromHard, narrow } from "../../../../src/remote/policy/effective.ts";
 import type { ClientPolicy, HardPolicy } from "../../../../src/remote/policy/keys.ts";
 import { openPolicy } from "../../../../src/remote/policy/session-policy.ts";
 import { opHash } from "../../../../src/remote/protocol/hash.ts";
-import type {
-  OpOutput,
-  OpReport,
-  OpStart,
-  SessionSettings,
-} from "../../../../src/remote/protocol/messages.ts";
+import type { OpOutput, OpReport, OpStart } from "../../../../src/remote/protocol/operation.ts";
+import type { SessionSettings } from "../../../../src/remote/protocol/session.ts";
 
 export const key = new Uint8Array(32).fill(7);
 

@@ -3,7 +3,7 @@
  * stdout, one word a line: `open`, `accepted`, `ended`.
  */
 
-import type { OpStart } from "../../../../src/remote/protocol/messages.ts";
+import type { OpStart } from "../../../../src/remote/protocol/operation.ts";
 import { ended, Host } from "./ground.ts";
 
 const host = new Host(process.argv[2]!);

@@ -2,7 +2,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { OpStart } from "../../../../src/remote/protocol/messages.ts";
+import type { OpStart } from "../../../../src/remote/protocol/operation.ts";
 import { call, ended, Host, request, sh } from "./ground.ts";
 
 const hosts: Host[] = [];

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import type { OpReport } from "../../../../src/remote/protocol/messages.ts";
+import type { OpReport } from "../../../../src/remote/protocol/operation.ts";
 import { lacksSmallDisk, onSmallDisk } from "../../../needs.ts";
 
 test.skipIf(lacksSmallDisk())(

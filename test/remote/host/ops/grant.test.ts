@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Operations } from "../../../../src/remote/host/ops/engine.ts";
 import { sealGrant } from "../../../../src/remote/protocol/hash.ts";
-import type { OpStart } from "../../../../src/remote/protocol/messages.ts";
+import type { OpStart } from "../../../../src/remote/protocol/operation.ts";
 import { lacksPrograms, lacksRoot } from "../../../needs.ts";
 import { call, Host, request, run, sh } from "./ground.ts";
 

@@ -8,13 +8,8 @@ import { fromHard } from "../../../../src/remote/policy/effective.ts";
 import { type HardPolicy, hardPolicy } from "../../../../src/remote/policy/keys.ts";
 import { openPolicy } from "../../../../src/remote/policy/session-policy.ts";
 import { opHash } from "../../../../src/remote/protocol/hash.ts";
-import type {
-  OpOutput,
-  OpReport,
-  OpStart,
-  SessionSettings,
-  Step,
-} from "../../../../src/remote/protocol/messages.ts";
+import type { OpOutput, OpReport, OpStart, Step } from "../../../../src/remote/protocol/operation.ts";
+import type { SessionSettings } from "../../../../src/remote/protocol/session.ts";
 
 export const toolsHash = "ab".repeat(32);
 

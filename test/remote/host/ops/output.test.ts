@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Operations } from "../../../../src/remote/host/ops/engine.ts";
-import type { OpOutput } from "../../../../src/remote/protocol/messages.ts";
-import { window } from "../../../../src/remote/protocol/messages.ts";
+import { window } from "../../../../src/remote/protocol/limits.ts";
+import type { OpOutput } from "../../../../src/remote/protocol/operation.ts";
 import { call, ended, Host, request, run, sh } from "./ground.ts";
 
 let host: Host;

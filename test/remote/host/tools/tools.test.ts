@@ -18,7 +18,7 @@ import fc from "fast-check";
 import { checkManifest } from "../../../../src/remote/host/tools/manifest.ts";
 import { ToolStore } from "../../../../src/remote/host/tools/methods.ts";
 import { toolsHash } from "../../../../src/remote/protocol/hash.ts";
-import type { ToolFile } from "../../../../src/remote/protocol/messages.ts";
+import type { ToolFile } from "../../../../src/remote/protocol/tools.ts";
 
 let base: string;
 let used: Set<string>;
