@@ -1,5 +1,5 @@
 /** The few calls of libc that Bun has no word for. Loaded at the first use: it costs 1 ms and 1 MB. */
-import { dlopen, type Pointer, ptr, toArrayBuffer } from "bun:ffi";
+import { dlopen, type FFIFunction, type Library, type Pointer, ptr, toArrayBuffer } from "bun:ffi";
 import { Fault } from "../fault.ts";
 
 const O_CLOEXEC = 0o2000000;
@@ -11,31 +11,38 @@ const F_GETLK = 5;
 const F_SETLK = 6;
 const F_WRLCK = 1;
 const F_UNLCK = 2;
+const MADV_DONTNEED = 4;
 /** `struct flock` with 64-bit offsets: type and whence (16 bits each), start, length, pid. All zero but the type: the whole file. */
 const flockBytes = 32;
 const pidAt = 24;
 /** glibc, then musl under the names its linker gives it. */
-export const libcNames = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1", "libc.so"];
+const libcNames = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1", "libc.so"];
 
-function load() {
+/** Functions of the C library of this host. @throws Fault "unavailable" where none can be loaded */
+export function fromLibc<S extends Record<string, FFIFunction>>(functions: S): Library<S>["symbols"] {
   let reason: unknown;
   for (const name of libcNames) {
     try {
-      return dlopen(name, {
-        pipe2: { args: ["ptr", "i32"], returns: "i32" },
-        dup2: { args: ["i32", "i32"], returns: "i32" },
-        prlimit: { args: ["i32", "i32", "ptr", "ptr"], returns: "i32" },
-        getsid: { args: ["i32"], returns: "i32" },
-        prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
-        fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
-        syscall: { args: ["i64", "u64", "u64", "u64"], returns: "i64" },
-        execve: { args: ["ptr", "ptr", "ptr"], returns: "i32" },
-      }).symbols;
+      return dlopen(name, functions).symbols;
     } catch (error) {
       reason = error;
     }
   }
   throw new Fault("unavailable", `no C library found (tried ${libcNames.join(", ")})`, { cause: reason });
+}
+
+function load() {
+  return fromLibc({
+    pipe2: { args: ["ptr", "i32"], returns: "i32" },
+    dup2: { args: ["i32", "i32"], returns: "i32" },
+    prlimit: { args: ["i32", "i32", "ptr", "ptr"], returns: "i32" },
+    getsid: { args: ["i32"], returns: "i32" },
+    prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
+    fcntl: { args: ["i32", "i32", "ptr"], returns: "i32" },
+    syscall: { args: ["i64", "u64", "u64", "u64"], returns: "i64" },
+    execve: { args: ["ptr", "ptr", "ptr"], returns: "i32" },
+    madvise: { args: ["u64", "u64", "i32"], returns: "i32" },
+  });
 }
 
 let loaded: ReturnType<typeof load> | undefined;
@@ -88,6 +95,11 @@ export function forbidDumps(): void {
 /** Bytes of this process's memory as they are, to be read and written; they have to stay there for as long as somebody does. */
 export function memory(address: number, length: number): Buffer {
   return Buffer.from(toArrayBuffer(address as Pointer, 0, length));
+}
+
+/** The pages of a range are given back, `madvise(2)` with MADV_DONTNEED: what is a file's is read from it again, all else would be lost. */
+export function giveBack(start: bigint, end: bigint): void {
+  libc().madvise(start, end - start, MADV_DONTNEED);
 }
 
 /** The session of a process, whoever owns it, or undefined where there is no such process: `getsid(2)`. */

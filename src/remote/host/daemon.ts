@@ -16,11 +16,13 @@ import { rememberSandbox } from "./confinement-file.ts";
 import { removeDaemonFile, writeDaemonFile } from "./daemon-file.ts";
 import { bootId } from "./facts.ts";
 import { Workspace } from "./files/workspace.ts";
+import { rest } from "./garbage.ts";
 import { sweep } from "./lifecycle/sweep.ts";
 import { loginPath } from "./login-path.ts";
 import { createOperations } from "./operations.ts";
 import type { Operations } from "./ops/engine.ts";
-import { ownDigest, type Places, runtimeFolder, sessionFolder } from "./place.ts";
+import { runtimeFolder } from "./own-folder.ts";
+import { ownDigest, type Places, sessionFolder } from "./places.ts";
 import { sessionMethods } from "./session-methods.ts";
 import { readSession, type SessionRecord, writeSession } from "./session-record.ts";
 import { SocketLink } from "./socket-link.ts";
@@ -44,6 +46,8 @@ interface Attachment {
   client: string;
 }
 
+/** Milliseconds without a request after which this process is made small. */
+const pause = 500;
 /** Milliseconds between looks at whether the session's time is over. */
 const interval = 60_000;
 
@@ -56,6 +60,7 @@ export class Daemon {
   #lock?: { stop(closeActive?: boolean): void };
   readonly #token = randomBytes(32).toString("hex");
   readonly #ended = Promise.withResolvers<void>();
+  readonly #pause = setTimeout(rest, pause).unref();
   readonly folder: string;
 
   constructor(
@@ -224,6 +229,7 @@ export class Daemon {
 
   #handlers(): Record<string, Handler> {
     const touch = () => {
+      this.#pause.refresh();
       this.#record = { ...this.#record, used: Date.now() };
     };
     return sessionMethods(this, touch);
