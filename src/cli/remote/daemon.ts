@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { dup2 } from "../../exec/libc.ts";
 import { Daemon, DaemonRuns } from "../../remote/host/daemon.ts";
 import { readyLine, runsAlready } from "../../remote/host/daemon-process.ts";
-import { placesOf } from "../../remote/host/place.ts";
+import { placesOf } from "../../remote/host/places.ts";
 import { command } from "../program.ts";
 
 export const daemon = command({

@@ -1,6 +1,6 @@
 /** `ollie-remote gc`. */
 import { sweep } from "../../remote/host/lifecycle/sweep.ts";
-import { placesOf } from "../../remote/host/place.ts";
+import { placesOf } from "../../remote/host/places.ts";
 import type { SessionSwept } from "../../remote/protocol/exports.ts";
 import { command } from "../program.ts";
 import { writeOut } from "../stdio.ts";

@@ -1,7 +1,7 @@
 /** `ollie-remote serve`. */
 import { writeSync } from "node:fs";
 import { Bridge } from "../../remote/host/bridge.ts";
-import { placesOf } from "../../remote/host/place.ts";
+import { placesOf } from "../../remote/host/places.ts";
 import { command } from "../program.ts";
 
 export const serve = command({

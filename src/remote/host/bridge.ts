@@ -18,7 +18,7 @@ import { type SessionSettings, sessionAttach, sessionCreate } from "../protocol/
 import { type DaemonLink, reachDaemon } from "./daemon-process.ts";
 import { helloOf } from "./facts.ts";
 import { hostMethods } from "./host-methods.ts";
-import { type Places, sessionFolder } from "./place.ts";
+import { type Places, sessionFolder } from "./places.ts";
 import { parsed } from "./session-methods.ts";
 import { readSession, type SessionRecord, writeSession } from "./session-record.ts";
 

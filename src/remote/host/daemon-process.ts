@@ -5,7 +5,7 @@ import { compiled, ownExactCommand, ownProgram } from "../../exec/own.ts";
 import { toFault } from "../../fault.ts";
 import { coded } from "../protocol/errors.ts";
 import { type DaemonFile, readDaemonFile } from "./daemon-file.ts";
-import { type Places, sessionFolder } from "./place.ts";
+import { type Places, sessionFolder } from "./places.ts";
 import { SocketLink } from "./socket-link.ts";
 
 /** Milliseconds in which a daemon must be there; it may have to read a long journal first. */

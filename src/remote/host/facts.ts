@@ -8,7 +8,7 @@ import { capabilities, type HostHello } from "../protocol/hello.ts";
 import { maxFrame, protocol, window } from "../protocol/limits.ts";
 import { knownSandbox } from "./confinement-file.ts";
 import { readDaemonFile } from "./daemon-file.ts";
-import { ownDigest, type Places, sessionFolder } from "./place.ts";
+import { ownDigest, type Places, sessionFolder } from "./places.ts";
 import { readSession, sessionIds } from "./session-record.ts";
 
 export async function helloOf(places: Places): Promise<HostHello> {

@@ -5,7 +5,7 @@ import type { Handler } from "../protocol/peer.ts";
 import { destroySession } from "./lifecycle/destroy.ts";
 import { bytesBelow } from "./lifecycle/sizes.ts";
 import { sweep } from "./lifecycle/sweep.ts";
-import { type Places, sessionFolder } from "./place.ts";
+import { type Places, sessionFolder } from "./places.ts";
 import { parsed } from "./session-methods.ts";
 import { readSession, sessionIds, usedToolSets } from "./session-record.ts";
 import { ToolStore, toolSchemas } from "./tools/methods.ts";

@@ -15,7 +15,7 @@ import { toFault } from "../../fault.ts";
 import type { EffectivePolicy } from "../policy/effective.ts";
 import { coded } from "../protocol/errors.ts";
 import { sessionSettings } from "../protocol/session.ts";
-import { sessionFolder, sessionsFolder } from "./place.ts";
+import { sessionFolder, sessionsFolder } from "./places.ts";
 
 const schema = z.object({
   v: z.literal(1),

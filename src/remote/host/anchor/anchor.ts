@@ -11,7 +11,7 @@ import { ownCommand } from "../../../exec/own.ts";
 import { CodedFault } from "../../../fault.ts";
 import { readHardPolicies } from "../../policy/hard-policy.ts";
 import { coded } from "../../protocol/errors.ts";
-import { baseFolder, rootFolder } from "../base.ts";
+import { baseFolder, rootFolder } from "../own-folder.ts";
 import { receive } from "./install.ts";
 import { Programs } from "./programs.ts";
 import { Stamps } from "./stamps.ts";

@@ -12,8 +12,8 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { isSigned, parseManifest, signatureBytes } from "../../protocol/manifest.ts";
-import { ownFolder } from "../base.ts";
 import { hashOf } from "../files/read.ts";
+import { ownFolder } from "../own-folder.ts";
 import type { Stamps } from "./stamps.ts";
 
 /** Bytes that a program may have, unpacked. */

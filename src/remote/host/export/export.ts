@@ -17,10 +17,10 @@ import { z } from "zod";
 import { toFault } from "../../../fault.ts";
 import { coded } from "../../protocol/errors.ts";
 import { exportFormat, type SessionExported, type sessionExport } from "../../protocol/exports.ts";
-import { ownFolder } from "../base.ts";
 import { withFd } from "../files/beneath.ts";
 import { hashOf } from "../files/read.ts";
 import type { Workspace } from "../files/workspace.ts";
+import { ownFolder } from "../own-folder.ts";
 import { archive } from "./archive.ts";
 import { bundle } from "./bundle.ts";
 

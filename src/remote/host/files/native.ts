@@ -2,10 +2,9 @@
  * The calls for files that Bun has no function for. None of them says why it failed: by the time JavaScript runs again, another call of this
  * thread may have changed errno. Whoever wants to know does the same thing again with node:fs.
  */
-import { dlopen, ptr } from "bun:ffi";
+import { ptr } from "bun:ffi";
 import { constants } from "node:fs";
-import { libcNames } from "../../../exec/libc.ts";
-import { Fault } from "../../../fault.ts";
+import { fromLibc } from "../../../exec/libc.ts";
 
 /** `open(2)`, `openat2(2)`; the same on x64 and arm64. */
 export const O_PATH = 0o10000000;
@@ -21,21 +20,13 @@ const numbers = {
 } as const;
 
 function load() {
-  let reason: unknown;
-  for (const name of libcNames) {
-    try {
-      return dlopen(name, {
-        // A pointer is passed as a number is.
-        syscall: { args: ["i64", "i64", "i64", "i64", "i64", "i64"], returns: "i64" },
-        flistxattr: { args: ["i32", "ptr", "u64"], returns: "i64" },
-        fgetxattr: { args: ["i32", "ptr", "ptr", "u64"], returns: "i64" },
-        fsetxattr: { args: ["i32", "ptr", "ptr", "u64", "i32"], returns: "i32" },
-      }).symbols;
-    } catch (error) {
-      reason = error;
-    }
-  }
-  throw new Fault("unavailable", `no C library found (tried ${libcNames.join(", ")})`, { cause: reason });
+  return fromLibc({
+    // A pointer is passed as a number is.
+    syscall: { args: ["i64", "i64", "i64", "i64", "i64", "i64"], returns: "i64" },
+    flistxattr: { args: ["i32", "ptr", "u64"], returns: "i64" },
+    fgetxattr: { args: ["i32", "ptr", "ptr", "u64"], returns: "i64" },
+    fsetxattr: { args: ["i32", "ptr", "ptr", "u64", "i32"], returns: "i32" },
+  });
 }
 
 let loaded: ReturnType<typeof load> | undefined;

@@ -7,7 +7,7 @@ import { tagOf } from "../../../exec/tag.ts";
 import { coded } from "../../protocol/errors.ts";
 import type { sessionDestroy, sessionDestroyed } from "../../protocol/exports.ts";
 import { readDaemonFile } from "../daemon-file.ts";
-import { sessionFolder, sessionsFolder } from "../place.ts";
+import { sessionFolder, sessionsFolder } from "../places.ts";
 import { processesOf } from "../processes.ts";
 import { bytesBelow } from "./sizes.ts";
 

@@ -1,7 +1,7 @@
 /** `session.sweep`, `ollie-remote gc`, and what each daemon does when it starts: what is past its time goes. */
 import { statSync } from "node:fs";
 import type { SessionSwept } from "../../protocol/exports.ts";
-import { type Places, sessionFolder } from "../place.ts";
+import { type Places, sessionFolder } from "../places.ts";
 import { readSession, sessionIds, usedToolSets } from "../session-record.ts";
 import { ToolStore } from "../tools/methods.ts";
 import { daemonOf, destroySession, removeGone } from "./destroy.ts";

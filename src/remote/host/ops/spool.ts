@@ -21,7 +21,8 @@ export interface Piece {
 export interface Source {
   /** Bytes that have been printed. */
   readonly size: number;
-  read(offset: number, count: number): Piece;
+  /** @param into where the bytes may be put; they are valid for as long as nobody uses that again */
+  read(offset: number, count: number, into?: Buffer): Piece;
 }
 
 export class Spool implements Source {
@@ -67,11 +68,12 @@ export class Spool implements Source {
     }
   }
 
-  read(offset: number, count: number): Piece {
+  read(offset: number, count: number, into?: Buffer): Piece {
     const holding = this.#kept.find(({ at, size }) => offset < at + size);
     if (!holding) return { off: Math.max(offset, this.#size), bytes: Buffer.alloc(0) };
     const from = Math.max(offset, holding.at);
-    const bytes = Buffer.allocUnsafe(Math.min(count, holding.at + holding.size - from));
+    const length = Math.min(count, holding.at + holding.size - from);
+    const bytes = into ? into.subarray(0, length) : Buffer.allocUnsafe(length);
     const fd = openSync(this.#path(holding.at), "r");
     try {
       return { off: from, bytes: bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, from - holding.at)) };

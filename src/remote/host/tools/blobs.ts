@@ -23,8 +23,8 @@ import { toFault } from "../../../fault.ts";
 import { coded } from "../../protocol/errors.ts";
 import { pieceBytes } from "../../protocol/limits.ts";
 import type { blobPut } from "../../protocol/tools.ts";
-import { ownFolder } from "../base.ts";
 import { hashOf } from "../files/read.ts";
+import { ownFolder } from "../own-folder.ts";
 
 /** Bytes of a content. */
 const sizeLimit = 1024 * 1024 * 1024;

@@ -20,7 +20,7 @@ import { dirname, join } from "node:path";
 import { toFault } from "../../../fault.ts";
 import { coded } from "../../protocol/errors.ts";
 import type { ToolFile } from "../../protocol/tools.ts";
-import { ownFolder } from "../base.ts";
+import { ownFolder } from "../own-folder.ts";
 import { mentioned } from "../processes.ts";
 import type { Blobs } from "./blobs.ts";
 

@@ -1,4 +1,4 @@
-/** Where things lie on the host: programs and tools below BASE, sessions below ROOT. */
+/** Folders on the host that are ours alone: BASE for programs and tools, ROOT for sessions, one for sockets. */
 import { accessSync, chmodSync, constants, lstatSync, mkdirSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { defaultState, type Environment, home } from "../../config/paths.ts";
@@ -22,17 +22,26 @@ function candidates(environment: Environment): string[] {
  * @throws CodedFault `boot.no_base` that says why each of them is none
  */
 export function baseFolder(environment: Environment): string {
-  const reasons: string[] = [];
-  for (const folder of candidates(environment)) {
-    try {
-      return ownFolder(folder);
-    } catch (error) {
-      reasons.push(`${folder}: ${(error as Error).message}`);
-    }
-  }
-  throw coded("boot.no_base", `no folder for programs on this host: ${reasons.join("; ")}`, {
-    hint: "set OLLIE_DIR to one that its user can write",
-  });
+  return firstOwn(candidates(environment), (reasons) =>
+    coded("boot.no_base", `no folder for programs on this host: ${reasons}`, {
+      hint: "set OLLIE_DIR to one that its user can write",
+    }),
+  );
+}
+
+/**
+ * The folder for sockets: the user's own, in memory. Short, since a socket's path has 107 bytes at most.
+ * @throws CodedFault `session.runtime` that says why each of them is none
+ */
+export function runtimeFolder({ XDG_RUNTIME_DIR: runtime = "" }: Environment): string {
+  const name = `ollie-remote-${process.geteuid!()}`;
+  const own = isAbsolute(runtime) && runtime.length < 50 ? [join(runtime, "ollie-remote")] : [];
+  const shared = ["/tmp", "/var/tmp", "/dev/shm"].map((folder) => join(folder, name));
+  return firstOwn([...own, ...shared], (reasons) =>
+    coded("session.runtime", `no folder for sockets on this host: ${reasons}`, {
+      hint: "one of them must be a folder that is yours, with mode 0700",
+    }),
+  );
 }
 
 /** `--root`, else the state folder of the user, else one below BASE. */
@@ -43,6 +52,18 @@ export function rootFolder(environment: Environment, base: string, flag?: string
   } catch {
     return ownFolder(join(base, "state"));
   }
+}
+
+function firstOwn(folders: readonly string[], none: (reasons: string) => Error): string {
+  const reasons: string[] = [];
+  for (const folder of folders) {
+    try {
+      return ownFolder(folder);
+    } catch (error) {
+      reasons.push(`${folder}: ${(error as Error).message}`);
+    }
+  }
+  throw none(reasons.join("; "));
 }
 
 /**

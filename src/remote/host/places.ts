@@ -1,11 +1,11 @@
-/** Where ollie-remote keeps things on a host. */
+/** Where this ollie-remote keeps its things on a host, by the flags that it was started with and by where it lies itself. */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { type Environment, home } from "../../config/paths.ts";
 import { ownProgram } from "../../exec/own.ts";
 import { coded } from "../protocol/errors.ts";
-import { baseFolder, ownFolder, rootFolder } from "./base.ts";
+import { baseFolder, rootFolder } from "./own-folder.ts";
 
 export interface Places {
   home: string;
@@ -53,37 +53,6 @@ export async function ownDigest(): Promise<string> {
   const hash = createHash("sha256");
   for await (const piece of createReadStream(program)) hash.update(piece as Uint8Array);
   return hash.digest("hex");
-}
-
-/**
- * The folder for sockets: the user's own, in memory. Short, since a socket's path has 107 bytes at most.
- * @throws CodedFault `session.runtime`
- */
-export function runtimeFolder(environment: Environment): string {
-  const { XDG_RUNTIME_DIR } = environment;
-  const uid = process.geteuid!();
-  const candidates = [
-    ...(XDG_RUNTIME_DIR?.startsWith("/") && XDG_RUNTIME_DIR.length < 50
-      ? [join(XDG_RUNTIME_DIR, "ollie-remote")]
-      : []),
-    `/tmp/ollie-remote-${uid}`,
-    `/var/tmp/ollie-remote-${uid}`,
-    `/dev/shm/ollie-remote-${uid}`,
-  ];
-  const found = candidates.find(canBePrivate);
-  if (found) return found;
-  throw coded("session.runtime", `there is no folder for sockets: tried ${candidates.join(", ")}`, {
-    hint: "one of them must be a folder that is yours, with mode 0700",
-  });
-}
-
-function canBePrivate(folder: string): boolean {
-  try {
-    ownFolder(folder);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 export function sessionsFolder(root: string): string {
