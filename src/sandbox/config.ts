@@ -1,9 +1,7 @@
 /** A sandbox config as it is written: YAML with the keys below, nothing resolved yet. */
-import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { parseDocument } from "yaml";
 import { z } from "zod";
 import { shippedData } from "../config/data.ts";
-import { Fault, toFault } from "../fault.ts";
+import { parseYaml, readTextFile } from "../config/yaml.ts";
 
 /** From the least to the most; each has what the name says: read, execute, write. */
 export const rights = ["ro", "rox", "rw", "rwx"] as const;
@@ -56,7 +54,7 @@ export interface Layer {
 }
 
 /** Bytes that a config may have: it is read again and again. */
-const sizeLimit = 64 * 1024;
+export const sizeLimit = 64 * 1024;
 
 /**
  * Reads the text of a config; nothing in it is an empty config.
@@ -64,60 +62,13 @@ const sizeLimit = 64 * 1024;
  * @throws Fault "invalid" that names the file, and the line or the key
  */
 export function parseSandboxConfig(text: string, file: string): SandboxConfig {
-  const document = parseDocument(text);
-  const [mistake] = document.errors;
-  if (mistake) throw new Fault("invalid", `${file}: not YAML: ${mistake.message.split(/:?\n/)[0]}`);
-  const parsed = schema.safeParse(value(document, file) ?? {});
-  if (!parsed.success) throw new Fault("invalid", `${file}: ${explain(parsed.error.issues[0]!)}`);
-  return parsed.data;
+  return parseYaml(text, file, schema);
 }
-
-/** Aliases are resolved only here; too many of them throw. */
-function value(document: ReturnType<typeof parseDocument>, file: string): unknown {
-  try {
-    return document.toJS();
-  } catch (error) {
-    throw new Fault("invalid", `${file}: not YAML: ${(error as Error).message}`, { cause: error });
-  }
-}
-
-function explain(issue: z.core.$ZodIssue): string {
-  const where = issue.path.map(String).join(".");
-  if (issue.code !== "unrecognized_keys") return where === "" ? issue.message : `${where}: ${issue.message}`;
-  const keys = where === "" ? Object.keys(shape) : sectionKeys[where as keyof typeof sectionKeys];
-  return `unknown key ${[where, issue.keys[0]].filter(Boolean).join(".")}: known are ${keys.join(" ")}`;
-}
-
-const sectionKeys = {
-  filesystem: rights,
-  network: ["unrestricted", "bind_tcp", "connect_tcp", "unix"],
-  general: ["best_effort", "log_level"],
-};
 
 /** Undefined where the file does not exist. @throws Fault as `parseSandboxConfig`, or that it cannot be read */
 export function readLayer(file: string): Layer | undefined {
-  const text = readText(file);
+  const text = readTextFile(file, { limit: sizeLimit });
   return text === undefined ? undefined : { file, config: parseSandboxConfig(text, file) };
-}
-
-/** Undefined where the file does not exist. @throws Fault that names the file: it cannot be read, is too long, or is no file */
-export function readText(file: string): string | undefined {
-  let fd: number | undefined;
-  try {
-    // Opening a FIFO would otherwise wait for who writes to it.
-    fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    const stat = fstatSync(fd);
-    if (!stat.isFile()) throw new Fault("invalid", `${file} is no regular file`);
-    if (stat.size > sizeLimit) throw new Fault("invalid", `${file} is longer than ${sizeLimit / 1024} KiB`);
-    return readFileSync(fd, "utf8");
-  } catch (error) {
-    if (error instanceof Fault) throw error;
-    const fault = toFault(error);
-    if (fault.kind === "missing" || (error as NodeJS.ErrnoException).code === "ENOTDIR") return undefined;
-    throw new Fault(fault.kind, `cannot read ${file}: ${fault.message}`, { cause: error });
-  } finally {
-    if (fd !== undefined) closeSync(fd);
-  }
 }
 
 let shipped: Layer | undefined;

@@ -6,8 +6,9 @@ import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { readTextFile } from "../config/yaml.ts";
 import { Fault, toFault } from "../fault.ts";
-import { readText } from "./config.ts";
+import { sizeLimit } from "./config.ts";
 
 const schema = z.object({
   approved: z.record(z.string(), z.object({ sha256: z.string(), time: z.string() })),
@@ -48,7 +49,7 @@ export class ProjectApprovals {
   }
 
   #read(): Approved {
-    const text = readText(this.file);
+    const text = readTextFile(this.file, { limit: sizeLimit });
     if (text === undefined) return {};
     try {
       return schema.parse(JSON.parse(text)).approved;

@@ -1,8 +1,9 @@
 /** `.ollie-sandbox.yaml`: what a project asks for. It comes with the project, so by itself it opens nothing. */
 import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readTextFile } from "../config/yaml.ts";
 import { Fault } from "../fault.ts";
-import { type Layer, parseSandboxConfig, readText, type SandboxConfig } from "./config.ts";
+import { type Layer, parseSandboxConfig, type SandboxConfig, sizeLimit } from "./config.ts";
 import type { Repository } from "./git.ts";
 
 export const projectFileName = ".ollie-sandbox.yaml";
@@ -20,7 +21,7 @@ export function readProjectFile(cwd: string, repository: Repository | undefined)
   for (const folder of new Set([cwd, repository?.top ?? cwd])) {
     const file = join(folder, projectFileName);
     if (isLink(file)) throw new Fault("invalid", `${file} is a link: put the file itself there`);
-    const text = readText(file);
+    const text = readTextFile(file, { limit: sizeLimit });
     if (text === undefined) continue;
     const config = parseSandboxConfig(text, file);
     if (config.extends !== undefined)

@@ -2,9 +2,9 @@
 import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { configFolder, type Environment } from "../../config/paths.ts";
+import { parseYaml, readTextFile } from "../../config/yaml.ts";
 import { coded } from "../protocol/errors.ts";
 import { type EffectivePolicy, fromHard, renarrow } from "./effective.ts";
-import { parseYaml, readTextFile } from "./file.ts";
 import { type HardPolicy, hardPolicy } from "./keys.ts";
 
 /** The administrator's: holds for every user of the host, and caps what a user's own file says. */
@@ -54,7 +54,7 @@ function paths(holds: EffectivePolicy, hard: EffectivePolicy): Record<string, st
 
 function read(file: string): HardPolicy | undefined {
   try {
-    const text = readTextFile(file, (stat) => checkOwner(file, stat));
+    const text = readTextFile(file, { check: (stat) => checkOwner(file, stat) });
     return text === undefined ? undefined : parseYaml(text, file, hardPolicy);
   } catch (error) {
     throw coded("policy.file", (error as Error).message, {}, { cause: error });

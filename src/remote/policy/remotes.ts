@@ -2,13 +2,13 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { configFolder, type Environment } from "../../config/paths.ts";
+import { parseYaml, readTextFile } from "../../config/yaml.ts";
 import { Fault } from "../../fault.ts";
 import { parseTarget } from "../../ssh/target.ts";
 import type { SshTarget } from "../../ssh/transport.ts";
 import type { BootOptions } from "../bootstrap/bootstrap.ts";
 import { maxFrame } from "../protocol/limits.ts";
 import { refProblem } from "./env-refs.ts";
-import { parseYaml, readTextFile } from "./file.ts";
 import type { EnvRefs } from "./host-policy.ts";
 import { absolutePath, type ClientPolicy, clientPolicy, variableName } from "./keys.ts";
 

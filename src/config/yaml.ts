@@ -2,25 +2,26 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { parseDocument } from "yaml";
 import type { z } from "zod";
-import { Fault, toFault } from "../../fault.ts";
-
-/** Bytes that such a file may have. */
-const sizeLimit = 256 * 1024;
+import { Fault, toFault } from "../fault.ts";
 
 /**
  * The text of a file, undefined where there is none.
+ * @param limit bytes that it may have
  * @param check is told of the very file that is read
- * @throws Fault that names the file
+ * @throws Fault that names the file: it cannot be read, is too long, or is no file
  */
-export function readTextFile(file: string, check: (stat: Stats) => void = () => {}): string | undefined {
+export function readTextFile(
+  file: string,
+  { limit = 256 * 1024, check }: { limit?: number; check?: (stat: Stats) => void } = {},
+): string | undefined {
   let fd: number | undefined;
   try {
     // Opening a FIFO would otherwise wait for who writes to it.
     fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
     const stat = fstatSync(fd);
     if (!stat.isFile()) throw new Fault("invalid", `${file} is no regular file`);
-    if (stat.size > sizeLimit) throw new Fault("invalid", `${file} is longer than ${sizeLimit / 1024} KiB`);
-    check(stat);
+    if (stat.size > limit) throw new Fault("invalid", `${file} is longer than ${limit / 1024} KiB`);
+    check?.(stat);
     return readFileSync(fd, "utf8");
   } catch (error) {
     if (error instanceof Fault) throw error;
