@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ollieRemote } from "../../src/cli/remote/program.ts";
 import { loadRemotes } from "../../src/remote/policy/remotes.ts";
 import { build } from "../e2e/harness.ts";
 import { lacksHosts, startHost } from "../rig/rig.ts";
@@ -41,6 +42,12 @@ describe.skipIf(!possible)("the commands", () => {
       if (!agrees(actual, expected)) expect(actual).toBe(expected);
     });
   }
+});
+
+test("every command of ollie-remote is told", () => {
+  const told = rows(section(document, "ollie-remote")).flatMap(([names]) => codeSpans(names!));
+  const names = told.map((span) => span.split(" ")[1]!);
+  expect(names.sort()).toEqual(Object.keys(ollieRemote.commands).sort());
 });
 
 test("the settings are taken, and are all", () => {
