@@ -10,6 +10,7 @@ import { seal as sealMemory } from "../../exec/seal.ts";
 import { openPolicy } from "../policy/session-policy.ts";
 import { coded } from "../protocol/errors.ts";
 import { maxFrame, protocol } from "../protocol/limits.ts";
+import type { OpOutput } from "../protocol/operation.ts";
 import { type Handler, Peer } from "../protocol/peer.ts";
 import { type SessionSettings, sessionSettings } from "../protocol/session.ts";
 import { rememberSandbox } from "./confinement-file.ts";
@@ -21,6 +22,7 @@ import { sweep } from "./lifecycle/sweep.ts";
 import { loginPath } from "./login-path.ts";
 import { createOperations } from "./operations.ts";
 import type { Operations } from "./ops/engine.ts";
+import { outputLine } from "./output-line.ts";
 import { runtimeFolder } from "./own-folder.ts";
 import { ownDigest, type Places, sessionFolder } from "./places.ts";
 import { sessionMethods } from "./session-methods.ts";
@@ -46,6 +48,8 @@ interface Attachment {
   client: string;
 }
 
+/** Characters of output that are worth a write of their own. */
+const muchOutput = 8 * 1024;
 /** Milliseconds without a request after which this process is made small. */
 const pause = 500;
 /** Milliseconds between looks at whether the session's time is over. */
@@ -122,7 +126,12 @@ export class Daemon {
       key: Buffer.from(key, "base64"),
       settings: () => this.#record.settings,
       sockets: [socket],
-      notify: (method: string, params: unknown) => this.#attachment?.peer.notify(method, params),
+      notify: (method: string, params: unknown) => {
+        const peer = this.#attachment?.peer;
+        const much = method === "output" && (params as OpOutput).data.length > muchOutput;
+        if (much) peer?.pass(outputLine(params as OpOutput));
+        else peer?.notify(method, params);
+      },
       log: (sentence: string) => console.error(`${new Date().toISOString()} ${sentence}`),
     });
     const { sandbox } = this.#operations;

@@ -49,7 +49,7 @@ export class Peer {
   readonly #frames: Frames;
   #handlers: Record<string, Handler>;
   #nonsense = 0;
-  #outgoing: string[] = [];
+  #outgoing: (string | Uint8Array)[] = [];
   #sending?: Promise<void>;
   #closed?: Error;
   readonly #closing = new Set<(error: Error) => void>();
@@ -131,8 +131,8 @@ export class Peer {
     if (!this.#closed) this.#send({ jsonrpc: "2.0", method, params });
   }
 
-  /** A line as it is, without its newline. */
-  pass(line: string): void {
+  /** A line as it is: text without its newline, bytes with it. */
+  pass(line: string | Uint8Array): void {
     if (this.#closed) return;
     this.#outgoing.push(line);
     this.#sending ??= this.#drain();
@@ -261,13 +261,26 @@ export class Peer {
       while (this.#outgoing.length > 0 && !this.#closed) {
         const lines = this.#outgoing;
         this.#outgoing = [];
-        await this.options.sink.write(new TextEncoder().encode(`${lines.join("\n")}\n`));
+        for (const bytes of joined(lines)) await this.options.sink.write(bytes);
       }
     } catch (error) {
       this.close(toFault(error));
     } finally {
       this.#outgoing = [];
       this.#sending = undefined;
+    }
+  }
+}
+
+/** Small ones become one write; those that are bytes already are not copied. */
+function* joined(lines: readonly (string | Uint8Array)[]): Generator<Uint8Array> {
+  let texts: string[] = [];
+  for (const line of [...lines, undefined]) {
+    if (typeof line === "string") texts.push(line);
+    else {
+      if (texts.length > 0) yield Buffer.from(`${texts.join("\n")}\n`);
+      texts = [];
+      if (line) yield line;
     }
   }
 }

@@ -2,11 +2,16 @@
  * Sends what an operation prints to who follows it, as it comes: of each stream at most `window` bytes that have not been acknowledged. The
  * rest waits in the spool, so that a slow client costs neither memory nor the program's time.
  */
-import { pieceBytes, window } from "../../protocol/limits.ts";
+import { window } from "../../protocol/limits.ts";
 import type { OpOutput } from "../../protocol/operation.ts";
 import type { Source } from "./spool.ts";
 
 export type StreamName = OpOutput["stream"];
+
+/** Bytes of a piece: small, since many are on the way; base64 has no rest of them. */
+const pieceBytes = 48 * 1024;
+/** What is read is text before the next is. */
+const space = Buffer.allocUnsafeSlow(pieceBytes);
 
 interface Progress {
   /** Bytes from the start, whether sent or passed over. */
@@ -48,7 +53,7 @@ export class Sender {
       while (progress.sent < source.size) {
         const room = window - (progress.sent - progress.acked);
         if (room <= 0) break;
-        const { off, bytes } = source.read(progress.sent, Math.min(pieceBytes, room));
+        const { off, bytes } = source.read(progress.sent, Math.min(pieceBytes, room), space);
         // What the host has not kept needs no ack.
         if (progress.acked === progress.sent) progress.acked = off;
         const whole = name === "text" ? wholeCharacters(bytes) : bytes;
