@@ -52,6 +52,7 @@ export class FakeHost {
         via: "ssh2",
         hostKey: "SHA256:made-up",
         exec: async () => {
+          if (!this.reachable) throw coded("ssh.dropped", `${target.name} is gone`, { retry: true });
           const channel = this.#serve();
           channels.add(channel);
           return channel;
@@ -90,6 +91,8 @@ export class FakeHost {
   }
 
   remove(): void {
+    // Whoever still wants to get here finds out that nobody is.
+    this.reachable = false;
     for (const channel of this.#open) channel.kill();
     this.killDaemons();
     rmSync(this.folder, { recursive: true, force: true });
