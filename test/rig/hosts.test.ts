@@ -1,7 +1,7 @@
 /** Hosts of every kind answer plain OpenSSH, as real ones would. */
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
-import { until } from "./link.ts";
+import { until } from "../until.ts";
 import { type Host, lacksArm64, lacksHosts, lacksMusl, startClient } from "./rig.ts";
 
 setDefaultTimeout(60_000);
