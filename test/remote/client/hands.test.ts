@@ -4,6 +4,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LocalTools } from "../../../src/remote/client/tools/local.ts";
+import { until } from "../../until.ts";
 import { FakeHost } from "./host.ts";
 import { TestSession } from "./session.ts";
 
@@ -33,10 +34,6 @@ async function ready(): Promise<TestSession> {
 }
 
 /** Waits for something that will come, or for the test's own time limit. */
-async function until(what: () => boolean): Promise<void> {
-  while (!what()) await Bun.sleep(20);
-}
-
 const path = (name: string) => join(host.project, name);
 const written = (name: string) => existsSync(path(name));
 
@@ -72,10 +69,10 @@ describe("tools of a host", () => {
   test("are the new ones soon after they have changed here", async () => {
     const session = await ready();
     addTool("hello", "echo first");
-    await until(() => session.hands.registry.get("hello") !== undefined);
+    await until("the tools are there", () => session.hands.registry.get("hello") !== undefined);
     expect((await session.call("hello", {})).text).toStartWith("first\n");
     addTool("hello", "echo second");
-    await until(() => session.line.startsWith("ready") && tools !== undefined);
+    await until("it is ready with its tools", () => session.line.startsWith("ready") && tools !== undefined);
     const text = async () => (await session.call("hello", {})).text;
     while (!(await text()).startsWith("second")) await Bun.sleep(50);
   }, 60_000);
@@ -86,7 +83,7 @@ describe("a call whose link is lost", () => {
     const session = await ready();
     const script = "echo run >> runs; for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.2; done";
     const call = session.call("sh", { script });
-    await until(() => session.printed.includes("line 3"));
+    await until("its third line", () => session.printed.includes("line 3"));
     host.dropLink();
     const { text } = await call;
     const lines = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((i) => `line ${i}\n`).join("");
@@ -99,10 +96,10 @@ describe("a call whose link is lost", () => {
   test("ends while nobody listens, and its result is there afterwards", async () => {
     const session = await ready();
     const call = session.call("sh", { script: "echo begun; sleep 1; echo done; touch ended" });
-    await until(() => session.printed.includes("begun"));
+    await until("it has begun", () => session.printed.includes("begun"));
     host.reachable = false;
     host.dropLink();
-    await until(() => written("ended"));
+    await until("it has ended there", () => written("ended"));
     host.reachable = true;
     session.actor.send({ type: "RECONNECT" });
     expect((await call).text).toBe("begun\ndone\n[on alice@h1]");
@@ -112,7 +109,7 @@ describe("a call whose link is lost", () => {
   test("survives a bridge that is killed", async () => {
     const session = await ready();
     const call = session.call("sh", { script: "echo begun; sleep 0.5; echo done" });
-    await until(() => session.printed.includes("begun"));
+    await until("it has begun", () => session.printed.includes("begun"));
     host.killBridges();
     expect((await call).text).toBe("begun\ndone\n[on alice@h1]");
   }, 60_000);
@@ -121,17 +118,19 @@ describe("a call whose link is lost", () => {
     const session = await ready();
     const stop = new AbortController();
     const call = session.call("sh", { script: "echo begun; sleep 30; touch late" }, { signal: stop.signal });
-    await until(() => session.printed.includes("begun"));
+    await until("it has begun", () => session.printed.includes("begun"));
     host.reachable = false;
     host.dropLink();
-    await until(() => session.ways.length > 0);
+    await until("another way to the host", () => session.ways.length > 0);
     stop.abort();
     const outcome = await call;
     expect(outcome).toMatchObject({ ok: false, how: "cancelled" });
     expect(outcome.text).toContain("is ended there as soon as the host can be told");
     host.reachable = true;
     session.actor.send({ type: "RECONNECT" });
-    await until(() => session.link.operations.known().every(({ ended }) => ended !== undefined));
+    await until("every operation has ended", () =>
+      session.link.operations.known().every(({ ended }) => ended !== undefined),
+    );
     expect(session.link.operations.known()[0]!.status).toBe("cancelled");
   }, 60_000);
 
@@ -139,7 +138,7 @@ describe("a call whose link is lost", () => {
     const session = await ready();
     host.reachable = false;
     host.dropLink();
-    await until(() => session.line.startsWith("reconnecting"));
+    await until("the way is broken", () => session.line.startsWith("reconnecting"));
     const stop = new AbortController();
     const call = session.call("sh", { script: "touch ran" }, { signal: stop.signal });
     stop.abort();
@@ -159,7 +158,7 @@ describe("a call whose daemon is killed", () => {
   test("is told as interrupted, with what it had printed, and is not run again", async () => {
     const session = await ready();
     const call = session.call("sh", { script: "echo run >> runs; echo begun; sleep 30" });
-    await until(() => session.printed.includes("begun"));
+    await until("it has begun", () => session.printed.includes("begun"));
     host.killDaemons();
     const outcome = await call;
     expect(outcome).toMatchObject({ ok: false, how: "failed" });
@@ -175,7 +174,7 @@ describe("a client that is another one now", () => {
     const opId = Bun.randomUUIDv7();
     const lost = first.call("sh", { script: "echo run >> runs; echo begun; sleep 1; echo done" }, { opId });
     lost.catch(() => {});
-    await until(() => first.printed.includes("begun"));
+    await until("it has begun", () => first.printed.includes("begun"));
     first.close();
     const second = open(first.locator);
     await second.ready();
@@ -198,7 +197,7 @@ describe("a client that is another one now", () => {
     const { locator } = first;
     const second = open({ ...locator!, sessionId: Bun.randomUUIDv7() });
     expect(second.ready()).rejects.toMatchObject({ code: "session.absent" });
-    await until(() => second.line.startsWith("failed"));
+    await until("the way is given up", () => second.line.startsWith("failed"));
     expect(host.sessions).toHaveLength(1);
   }, 60_000);
 });

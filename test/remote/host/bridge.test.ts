@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CodedFault } from "../../../src/fault.ts";
+import { until } from "../../until.ts";
 import { type Attached, kill, Machine } from "./machine.ts";
 
 setDefaultTimeout(30_000);
@@ -196,7 +197,7 @@ describe("ends", () => {
     const bridge = await machine.bridge().greet();
     const made = await bridge.create(machine.project);
     const { opId } = await bridge.start(["sh", "-c", "echo begun; sleep 1000"]);
-    await until(async () => (await report(bridge.peer, opId)).status === "running");
+    await until("it runs", async () => (await report(bridge.peer, opId)).status === "running");
     const before = machine.daemonOf(made.sessionId);
     kill(before);
     await bridge.child.exited;
@@ -296,8 +297,4 @@ test("execute is a start and a wait in one", async () => {
 
 async function report(peer: { request: <T>(method: string, params: unknown) => Promise<T> }, opId: string) {
   return peer.request<{ status: string }>("op.get", { opId });
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await Bun.sleep(10);
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { statOf } from "../../../src/exec/proc.ts";
 import { opHash } from "../../../src/remote/protocol/hash.ts";
 import type { OpOutput } from "../../../src/remote/protocol/operation.ts";
+import { until } from "../../until.ts";
 import { type BridgeProcess, kill, Machine } from "./machine.ts";
 
 setDefaultTimeout(30_000);
@@ -23,10 +24,6 @@ const outputs = ({ notified }: BridgeProcess) =>
     .filter(({ method }) => method === "output")
     .map(({ params }) => params as OpOutput)
     .map(({ off, data }) => [off, atob(data)]);
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await Bun.sleep(10);
-}
 
 async function say(bridge: BridgeProcess, text: string): Promise<void> {
   bridge.child.stdin.write(text);
@@ -75,7 +72,7 @@ describe("over more than one connection", () => {
     const made = await bridge.create(machine.project);
     const { opId } = await bridge.start(["sh", "-c", `echo first; ${untilGo}; echo second`]);
     await bridge.peer.request("op.follow", { opId, from: {} });
-    await until(() => outputs(bridge).length > 0);
+    await until("output", () => outputs(bridge).length > 0);
     kill(bridge.child.pid);
     await bridge.child.exited;
     const next = await machine.bridge().greet();
@@ -93,7 +90,9 @@ describe("over more than one connection", () => {
     const request = { steps, sandbox: "", detach: true };
     const opId = Bun.randomUUIDv7();
     await bridge.peer.request("op.start", { opId, hash: opHash(request), ...request });
-    await until(() => existsSync(join(machine.sessions(), made.sessionId, "ops", opId, "job/family")));
+    await until("its processes are known", () =>
+      existsSync(join(machine.sessions(), made.sessionId, "ops", opId, "job/family")),
+    );
     kill(machine.daemonOf(made.sessionId));
     await bridge.child.exited;
     const next = await machine.bridge().greet();

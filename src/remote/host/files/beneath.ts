@@ -50,13 +50,7 @@ export class Beneath {
 
   /** As `open`, of a folder. */
   openFolder(path: RelativePath, follow = false): number {
-    const fd = this.open(path, follow);
-    const stat = fstatSync(fd);
-    if (stat.isDirectory()) return fd;
-    closeSync(fd);
-    if (stat.isSymbolicLink())
-      throw coded("file.symlink", `${shownPath(path)} is a link, and links are not followed`);
-    throw coded("file.kind", `${shownPath(path)} is no folder`);
+    return folderOnly(this.open(path, follow), path);
   }
 
   /** Where what was opened lies now: below the folder, its own links gone. @throws CodedFault `file.escape` where it lies elsewhere */
@@ -130,4 +124,14 @@ export function withFd<T>(fd: number, work: (fd: number) => T): T {
   } finally {
     if (!later) closeSync(fd);
   }
+}
+
+/** The descriptor, if it is one of a folder; else it is closed. @throws CodedFault `file.symlink`, `file.kind` */
+export function folderOnly(fd: number, path: RelativePath): number {
+  const stat = fstatSync(fd);
+  if (stat.isDirectory()) return fd;
+  closeSync(fd);
+  if (stat.isSymbolicLink())
+    throw coded("file.symlink", `${shownPath(path)} is a link, and links are not followed`);
+  throw coded("file.kind", `${shownPath(path)} is no folder`);
 }

@@ -2,7 +2,7 @@
 import { closeSync, constants, fstatSync, openSync, type Stats } from "node:fs";
 import type { HostPolicy } from "../../policy/host-policy.ts";
 import { coded } from "../../protocol/errors.ts";
-import { Beneath, selfPath } from "./beneath.ts";
+import { Beneath, folderOnly, selfPath } from "./beneath.ts";
 import { type RelativePath, relative, shownPath } from "./names.ts";
 import { openQuietly } from "./native.ts";
 import { about } from "./problem.ts";
@@ -68,13 +68,7 @@ export class Workspace {
   }
 
   openFolder(path: RelativePath): number {
-    const fd = this.open(path);
-    const stat = fstatSync(fd);
-    if (stat.isDirectory()) return fd;
-    closeSync(fd);
-    if (stat.isSymbolicLink())
-      throw coded("file.symlink", `${shownPath(path)} is a link, and links are not followed`);
-    throw coded("file.kind", `${shownPath(path)} is no folder`);
+    return folderOnly(this.open(path), path);
   }
 
   /** The folder in which a change takes place: links are never followed to it. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import type { Operations } from "../../../../src/remote/host/ops/engine.ts";
 import { window } from "../../../../src/remote/protocol/limits.ts";
 import type { OpOutput } from "../../../../src/remote/protocol/operation.ts";
+import { until } from "../../../until.ts";
 import { call, ended, Host, request, run, sh } from "./ground.ts";
 
 let host: Host;
@@ -22,11 +23,6 @@ afterEach(async () => {
 });
 
 const bytesOf = ({ stream, data }: OpOutput) => Buffer.from(data, stream === "text" ? "utf8" : "base64");
-
-/** Resolves when it holds, looked at after each notification and every 10 ms. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await Bun.sleep(10);
-}
 
 /** Reads whole ranges until there is no more. */
 async function all(opId: string, stream: string): Promise<Buffer> {
@@ -96,14 +92,14 @@ test("who follows from an offset gets what comes after it, also after the connec
   const asked = request([sh("echo first; until [ -e go ]; do sleep 0.02; done; echo second")]);
   await operations.start(asked);
   operations.follow({ opId: asked.opId, from: {} });
-  await until(() => host.outputs.length > 0);
+  await until("output", () => host.outputs.length > 0);
   operations.detach();
   host.file("work/go", "");
   await ended(operations, asked.opId);
   expect(host.outputs.map(bytesOf).join("")).toBe("first\n");
   host.outputs.length = 0;
   operations.follow({ opId: asked.opId, from: { out: 3 } });
-  await until(() => host.exits.some(({ ended }) => ended !== undefined));
+  await until("the end is told", () => host.exits.some(({ ended }) => ended !== undefined));
   expect(host.outputs).toMatchObject([{ off: 3, stream: "out" }]);
   expect(bytesOf(host.outputs[0]!).toString()).toBe("st\nsecond\n");
 });
@@ -119,7 +115,7 @@ test("what a tool prints is text, cut between characters only", async () => {
   await operations.start(asked);
   operations.follow({ opId: asked.opId, from: {} });
   const report = await ended(operations, asked.opId);
-  await until(() => host.exits.length > 0);
+  await until("an end", () => host.exits.length > 0);
   const text = host.outputs.map(({ data }) => data).join("");
   expect(text).not.toContain("\ufffd");
   expect(text).toStartWith("äöü ✓ 🙂\näöü ✓ 🙂\n");
