@@ -9,6 +9,7 @@ import { ServicePool } from "../tools/service.ts";
 import { Gate } from "../turn/gate.ts";
 import { Agent } from "./agent.ts";
 import { agentPlan, checkEnv, checkedSessionKeys, splitKeys } from "./checked.ts";
+import { endThere } from "./end-there.ts";
 import { Jobs } from "./jobs.ts";
 import { agentKeys, checkName, envLines, keyLines, sessionKeys, template } from "./keys.ts";
 import { checkGiven, childName } from "./limits.ts";
@@ -22,9 +23,6 @@ import type { Runtime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { Stamps } from "./stamps.ts";
 import { tap } from "./tap.ts";
-
-/** Milliseconds for which a host is tried whose session is to be removed. */
-const destroyLimit = 60_000;
 
 export class Session implements LiveSession {
   readonly qid: number;
@@ -228,19 +226,7 @@ export class Session implements LiveSession {
   async #move(): Promise<void> {
     const left = this.reach.leave();
     if (this.store.json.locator) await this.store.update((json) => delete json.locator);
-    if (left) void this.#endThere(left);
-  }
-
-  /** Ends the session on another host, if ollie has made it; in the background, since that host may be away. */
-  async #endThere(remote: SessionRemote): Promise<void> {
-    const { host } = remote.hands;
-    try {
-      await remote.destroy(AbortSignal.timeout(destroyLimit));
-    } catch (error) {
-      const left = `session ${this.name} is gone; what it has on ${host} is removed there when its time is over`;
-      this.#services.log.warn({ err: error, host }, left);
-    }
-    await remote.close().catch(() => {});
+    if (left) void endThere(left, this.name, this.#services.log);
   }
 
   /** Goes on after a restart with what was under way on another host. */
@@ -431,7 +417,7 @@ export class Session implements LiveSession {
     const there = this.reach.opened ?? (locator && this.#lastWay());
     this.reach.leave();
     this.reach.end();
-    if (there) void this.#endThere(there);
+    if (there) void endThere(there, this.name, this.#services.log);
     await this.servicePool.close();
     await this.store.remove();
   }

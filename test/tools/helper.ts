@@ -1,5 +1,5 @@
 import { setDefaultTimeout } from "bun:test";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Secrets } from "../../src/config/secrets.ts";
@@ -113,10 +113,3 @@ export class Workshop {
 }
 
 let calls = 0;
-
-/** The shipped tools in a folder of their own, to add to. */
-export function copyOfShippedTools(): string {
-  const dir = folder();
-  cpSync(shippedTools, dir, { recursive: true });
-  return dir;
-}
