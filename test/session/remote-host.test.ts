@@ -18,9 +18,13 @@ beforeEach(async () => {
   world = new World();
   world.remotes = hosts();
   world.config = { autoLoad: ["build"] };
-  world.tool("build", 'echo "in $PWD"; until [ -e go ]; do sleep 0.05; done; echo built >> log; echo done', {
-    args: { type: "object", properties: { detach: { type: "boolean" }, notify: { type: "boolean" } } },
-  });
+  world.tool(
+    "build",
+    'echo "in $PWD$COLOUR"; until [ -e go ]; do sleep 0.05; done; echo built >> log; echo done',
+    {
+      args: { type: "object", properties: { detach: { type: "boolean" }, notify: { type: "boolean" } } },
+    },
+  );
   await world.start();
 });
 afterEach(async () => {
@@ -123,4 +127,15 @@ test("tools that change here change there", async () => {
   await agent.submit("again");
   await idle(agent);
   expect(chat(agent)).toContain("another\n");
+});
+
+test("a variable that is changed counts from the next call on", async () => {
+  const { session, agent } = await building();
+  go();
+  await idle(agent);
+  await session.changeEnv(new Map([["COLOUR", "green"]]));
+  world.model = answers([call("2", "build", {}), finish], [say("seen"), finish]);
+  await agent.submit("again");
+  await idle(agent);
+  expect(await chat(agent)).toContain(`in ${host.project}green\n`);
 });

@@ -159,6 +159,7 @@ class RunningCall {
   }
 
   #arm(peer: Peer, hash: string, wishes: Wishes): Pick<OpStart, "grant"> {
+    this.link.tellChanges(peer);
     const { approval } = this.ctx;
     if (!approval) return {};
     if (approval.sudo?.password) sendSecret(peer, this.opId, approval.sudo.password);

@@ -8,6 +8,7 @@ import type { Askpass } from "../../ssh/transport.ts";
 import { boot as bootRemote } from "../bootstrap/boot.ts";
 import type { Boot, Booted, Progress } from "../bootstrap/bootstrap.ts";
 import type { Profile } from "../policy/remotes.ts";
+import { hashOf } from "../protocol/hash.ts";
 import type { HostHello } from "../protocol/hello.ts";
 import type { Peer } from "../protocol/peer.ts";
 import {
@@ -76,6 +77,8 @@ export class RemoteLink implements Line<Peer> {
   #booted?: Booted;
   #bridge?: Bridge;
   #hello?: HostHello;
+  /** Hash of the settings that the session there has. */
+  #told?: string;
   /** Milliseconds by which the clock there is ahead. */
   #skew = 0;
   #locator?: Locator;
@@ -153,7 +156,8 @@ export class RemoteLink implements Line<Peer> {
     this.#hello = hello;
     this.#skew = hello.clock - Date.now();
     this.#toolsHash = await this.#bringTools(bridge.peer, hello.tools, signal);
-    const settings: SessionSettings = { ...this.options.settings(), toolsHash: this.#toolsHash };
+    const settings = this.#settings();
+    this.#told = hashOf(settings);
     const answer = this.#locator
       ? await this.#attachTo(this.#locator, bridge, settings, signal)
       : await this.#create(bridge, settings, signal);
@@ -174,8 +178,31 @@ export class RemoteLink implements Line<Peer> {
 
   /** Tells the session what it works with from now on. */
   async configure(signal: AbortSignal): Promise<void> {
-    const settings = { ...this.options.settings(), toolsHash: this.#toolsHash };
+    const settings = this.#settings();
     this.#learnTools(await this.ask("session.configure", settings, toolsList, signal));
+    this.#told = hashOf(settings);
+  }
+
+  /**
+   * What is started next has what the session is set to now, such as a variable that has changed: it is told before, and not waited for, since
+   * the host goes by the order of what it is told.
+   */
+  tellChanges(peer: Peer): void {
+    const settings = this.#settings();
+    const told = hashOf(settings);
+    if (told === this.#told) return;
+    this.#told = told;
+    peer
+      .request("session.configure", settings, { schema: toolsList, limit: this.limit })
+      .then((tools) => this.#learnTools(tools))
+      .catch(() => {
+        // Where the connection is lost, the next attachment tells it.
+        if (this.#told === told) this.#told = undefined;
+      });
+  }
+
+  #settings(): SessionSettings {
+    return { ...this.options.settings(), toolsHash: this.#toolsHash };
   }
 
   /** What the machine says of it. */
