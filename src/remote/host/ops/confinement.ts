@@ -1,6 +1,6 @@
 /** The sandbox of a session on its host: the client's configs, which lie in the session's folder, on what the kernel here can enforce. */
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Paths } from "../../../config/paths.ts";
 import type { Cage } from "../../../sandbox/cage.ts";
 import { type CallPolicy, type PolicyRequest, SandboxConfigs } from "../../../sandbox/configs.ts";
@@ -139,7 +139,9 @@ class HostConfigs extends SandboxConfigs {
     const found = super.policyFor(request);
     const { filesystem } = found.policy;
     const rwx = [...filesystem.rwx, ...this.session.policy.folders];
-    return { ...found, policy: { ...found.policy, filesystem: { ...filesystem, rwx } } };
+    // The files here are copies that the next attachment writes anew: the user changes his own.
+    const rulesFile = `sandbox/${basename(found.rulesFile)} of ollie's config folder on the user's own machine`;
+    return { ...found, rulesFile, policy: { ...found.policy, filesystem: { ...filesystem, rwx } } };
   }
 }
 

@@ -66,3 +66,12 @@ test("a working folder of the session's own lies in a closed place, and can be w
   expect((await run(operations, request([call("hello")]))).outcome!.text).toBe("hello");
   expect(existsSync(join(host.cwd, "file"))).toBe(true);
 });
+
+test("what would open a place is said of the user's config, not of the copy here", async () => {
+  host.tool("spoil", `echo bad > ${host.top}/outside`);
+  host.settings = { ...host.settings, sandboxes: { default: `filesystem: { ro: ["${host.top}"] }\n` } };
+  operations = await host.open();
+  const { text } = (await run(operations, request([call("spoil")]))).outcome!;
+  expect(text).toContain("in sandbox/default.yaml of ollie's config folder on the user's own machine would");
+  expect(text).not.toContain(host.folder);
+});
