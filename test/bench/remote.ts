@@ -1,5 +1,5 @@
 /** Other hosts: what reaching them, a call there, and bringing ollie-remote there cost, beside what OpenSSH needs for the same. */
-import { appendFileSync, copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, type Host, startClient } from "../rig/rig.ts";
@@ -8,6 +8,8 @@ import type { Asked, Measured } from "./remote.child.ts";
 
 const program = join(import.meta.dir, "../../dist/ollie-remote");
 const rounds = 7;
+/** Milliseconds after a call until its daemon waits. */
+const settling = 2000;
 /** Milliseconds there and back. */
 const distances = [0, 50];
 
@@ -96,13 +98,16 @@ async function calls(driver: Driver, host: Host, rtt: number): Promise<Figure[]>
 
 async function memory(driver: Driver, host: Host): Promise<Figure[]> {
   const target = `alice@${host.name}`;
+  const daemon = host.processes("alice").find(({ argv }) => argv.includes("daemon"))!;
   const resident = () => {
-    const daemon = host.processes("alice").find(({ argv }) => argv.includes("daemon"))!;
     const status = readFileSync(`/proc/${daemon.pid}/status`, "utf8");
     const of = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)![1]) / 1024;
     return { now: of("VmRSS"), most: of("VmHWM") };
   };
+  await Bun.sleep(settling);
   const idle = resident().now;
+  // From now on the most is counted anew (proc_pid_clear_refs(5)).
+  writeFileSync(`/proc/${daemon.pid}/clear_refs`, "5");
   await driver.measure({ what: "output", target, count: 1_000_000_000 });
   return [
     { name: "memory of a session's daemon that waits", value: idle, unit: "MB", most: 60 },

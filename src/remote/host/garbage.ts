@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { giveBack } from "../../exec/libc.ts";
 
 /** Bytes that have passed after which what is left of them is collected. */
-const share = 8 * 1024 * 1024;
+const share = 4 * 1024 * 1024;
 /** Bytes that have to pass until a rest is worth it: some questions whether this process is still there are not. */
 const little = 2048;
 
