@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LocalTools } from "../../../src/remote/client/tools/local.ts";
 import type { JobRequest } from "../../../src/tools/tool.ts";
+import { until } from "../../until.ts";
 import { FakeHost } from "./host.ts";
 import { TestSession } from "./session.ts";
 
@@ -70,7 +71,7 @@ describe("a job on a host", () => {
   test("outlives the daemon and the client, and is found again", async () => {
     const first = await open();
     const { opId } = await start(first, "touch begun; sleep 2; echo done");
-    while (!existsSync(join(host.project, "begun"))) await Bun.sleep(20);
+    await until("it has begun", () => existsSync(join(host.project, "begun")));
     first.close();
     host.killDaemons();
     const second = await open(first.locator);

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Operations } from "../../../../src/remote/host/ops/engine.ts";
+import { until } from "../../../until.ts";
 import { call, ended, Host, request, run, sh } from "./ground.ts";
 
 let host: Host;
@@ -23,7 +24,7 @@ test("what is detached is ended when its time is up, by the next daemon too", as
   expect(await run(operations, now)).toMatchObject({ status: "timeout" });
   const later = request([sh("while :; do sleep 0.05; done")], { detach: true, timeout: 0.5 });
   await operations.start(later);
-  while (operations.get(later.opId).status !== "running") await Bun.sleep(5);
+  await until("it runs", () => operations.get(later.opId).status === "running");
   await operations.close();
   operations = await host.open();
   expect(await ended(operations, later.opId)).toMatchObject({ status: "timeout" });

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { statOf } from "../../../../src/exec/proc.ts";
 import { sealGrant } from "../../../../src/remote/protocol/hash.ts";
+import { until } from "../../../until.ts";
 import { type Bench, ended, key, openBench, ran, requestOf, sh } from "./bench.ts";
 
 setDefaultTimeout(30_000);
@@ -77,7 +78,7 @@ describe("steps", () => {
     const pidFile = join(bench.cwd, "pid");
     const request = requestOf([sh(`setsid sh -c 'echo $$ >${pidFile}; exec sleep 100' & sleep 100`)]);
     await bench.operations.start(request);
-    while (!existsSync(pidFile) || readFileSync(pidFile, "utf8") === "") await Bun.sleep(10);
+    await until("its pid is written", () => existsSync(pidFile) && readFileSync(pidFile, "utf8"));
     const report = await bench.operations.cancel({ opId: request.opId, grace: 0.5 });
     expect(report.status).toBe("cancelled");
     expect(statOf(Number(readFileSync(pidFile, "utf8")))?.dead ?? true).toBe(true);
@@ -86,7 +87,7 @@ describe("steps", () => {
   test("a signal is sent to its processes and ends nothing by itself", async () => {
     const request = requestOf([sh("trap 'echo got; exit 7' USR1; echo ready; while :; do sleep 0.05; done")]);
     await bench.operations.start(request);
-    while (bench.operations.get(request.opId).streams.out === undefined) await Bun.sleep(10);
+    await until("it has printed", () => bench.operations.get(request.opId).streams.out !== undefined);
     await bench.operations.cancel({ opId: request.opId, signal: 10, grace: 0 });
     expect(await ended(bench.operations, request.opId)).toMatchObject({ code: 7, streams: { out: 10 } });
   });
@@ -136,7 +137,7 @@ describe("at most once", () => {
   test("what ran when the daemon ended is interrupted, with its output so far", async () => {
     const request = requestOf([sh("echo begun; sleep 100")]);
     await bench.operations.start(request);
-    while (bench.operations.get(request.opId).streams.out === undefined) await Bun.sleep(10);
+    await until("it has printed", () => bench.operations.get(request.opId).streams.out !== undefined);
     // As if the daemon had been killed: the journal has no end of it.
     const journal = join(bench.folder, "journal.ndjson");
     const before = readFileSync(journal);
@@ -153,7 +154,7 @@ describe("detached", () => {
       detach: true,
     });
     await bench.operations.start(request);
-    while (bench.operations.get(request.opId).streams.out === undefined) await Bun.sleep(10);
+    await until("it has printed", () => bench.operations.get(request.opId).streams.out !== undefined);
     await bench.operations.close();
     const next = await bench.reopen();
     expect(next.get(request.opId).status).toBe("running");
@@ -169,7 +170,7 @@ describe("detached", () => {
     });
     await bench.operations.start(request);
     bench.operations.follow({ opId: request.opId, from: {} });
-    while (bench.outputs.length === 0) await Bun.sleep(10);
+    await until("output is sent", () => bench.outputs.length > 0);
     writeFileSync(join(bench.cwd, "go"), "");
     await ended(bench.operations, request.opId);
     expect(bench.outputs.map(({ off, data }) => [off, atob(data)])).toEqual([
@@ -181,7 +182,7 @@ describe("detached", () => {
   test("is ended by cancel", async () => {
     const request = requestOf([sh("sleep 100")], { detach: true });
     await bench.operations.start(request);
-    while (bench.operations.get(request.opId).status === "accepted") await Bun.sleep(10);
+    await until("it has started", () => bench.operations.get(request.opId).status !== "accepted");
     expect((await bench.operations.cancel({ opId: request.opId, grace: 0.5 })).status).toBe("cancelled");
   });
 });
@@ -319,7 +320,7 @@ describe("tool calls", () => {
     tool("job", "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo over", { args });
     const request = requestOf([call("job", { detach: true })], { detach: true });
     await bench.operations.start(request);
-    while (bench.operations.get(request.opId).streams.out === undefined) await Bun.sleep(10);
+    await until("it has printed", () => bench.operations.get(request.opId).streams.out !== undefined);
     writeFileSync(join(bench.cwd, "go"), "");
     expect(await ended(bench.operations, request.opId)).toMatchObject({ code: 0, streams: { out: 11 } });
   });
