@@ -21,14 +21,20 @@ export function ownerOf(session: Session): RemoteOwner | undefined {
     get locator() {
       return store.json.locator;
     },
-    keep: (locator: Locator) =>
-      store.update((json) => {
+    async keep(locator: Locator) {
+      const kept = store.update((json) => {
         json.locator = locator;
-      }),
+      });
+      // A session that has been removed is reached once more, to end it there; nothing of it is on disk to be written to.
+      await kept.catch((error) => {
+        if (!session.removed) throw error;
+      });
+    },
     get attach() {
       return store.json.cfg.remoteSession;
     },
     say(text) {
+      if (session.removed) return;
       for (const agent of session.agents()) agent.inform({}, text);
     },
   };

@@ -115,6 +115,18 @@ test("a session that is removed leaves nothing there", async () => {
   expect(existsSync(host.project)).toBe(true);
 });
 
+test("a session that is removed after a restart leaves nothing there, its host not reached since", async () => {
+  const { agent } = await building();
+  go();
+  await idle(agent);
+  await world.stop();
+  world.remotes = hosts();
+  await world.start();
+  expect(host.sessions.length).toBe(1);
+  await world.runtime.session("s")!.remove();
+  await until("it is gone there", () => host.sessions.length === 0);
+});
+
 test("tools that change here change there", async () => {
   const { agent } = await building();
   go();
