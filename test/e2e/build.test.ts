@@ -40,7 +40,6 @@ function checkout(path: string): string {
   mkdirSync(path, { recursive: true });
   for (const name of [
     "build.ts",
-    "build",
     "package.json",
     "package-lock.json",
     "tsconfig.json",
