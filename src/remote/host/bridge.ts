@@ -18,8 +18,8 @@ import { type SessionSettings, sessionAttach, sessionCreate } from "../protocol/
 import { type DaemonLink, reachDaemon } from "./daemon-process.ts";
 import { helloOf } from "./facts.ts";
 import { hostMethods } from "./host-methods.ts";
+import { parsed } from "./params.ts";
 import { type Places, sessionFolder } from "./places.ts";
-import { parsed } from "./session-methods.ts";
 import { readSession, type SessionRecord, writeSession } from "./session-record.ts";
 
 export class Bridge {

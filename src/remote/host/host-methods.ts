@@ -2,20 +2,23 @@
 import type { z } from "zod";
 import { sessionDestroy, sessionList, sessionSweep } from "../protocol/exports.ts";
 import type { Handler } from "../protocol/peer.ts";
-import { destroySession } from "./lifecycle/destroy.ts";
-import { bytesBelow } from "./lifecycle/sizes.ts";
-import { sweep } from "./lifecycle/sweep.ts";
+import { parsed } from "./params.ts";
 import { type Places, sessionFolder } from "./places.ts";
-import { parsed } from "./session-methods.ts";
 import { readSession, sessionIds, usedToolSets } from "./session-record.ts";
 import { ToolStore, toolSchemas } from "./tools/methods.ts";
 
 export function hostMethods(places: Places): Record<string, Handler> {
   return {
     "session.list": (params) => listed(places, parsed("session.list", sessionList, params)),
-    "session.destroy": (params) =>
-      destroySession(places.root, parsed("session.destroy", sessionDestroy, params)),
-    "session.sweep": (params) => sweep(places, parsed("session.sweep", sessionSweep, params)),
+    // Loaded when they are asked for: a hello needs none of it.
+    "session.destroy": async (params) => {
+      const { destroySession } = await import("./lifecycle/destroy.ts");
+      return destroySession(places.root, parsed("session.destroy", sessionDestroy, params));
+    },
+    "session.sweep": async (params) => {
+      const { sweep } = await import("./lifecycle/sweep.ts");
+      return sweep(places, parsed("session.sweep", sessionSweep, params));
+    },
     ...toolMethods(places),
   };
 }
@@ -32,7 +35,8 @@ function toolMethods({ base, root }: Places): Record<string, Handler> {
   };
 }
 
-function listed({ root }: Places, { sizes }: z.infer<typeof sessionList>): Promise<object[]> {
+async function listed({ root }: Places, { sizes }: z.infer<typeof sessionList>): Promise<object[]> {
+  const { bytesBelow } = await import("./lifecycle/sizes.ts");
   const all = sessionIds(root).map(async (sessionId) => {
     const bytes = sizes ? await bytesBelow(sessionFolder(root, sessionId)) : undefined;
     try {

@@ -11,15 +11,7 @@ import type { Daemon } from "./daemon.ts";
 import { Exports } from "./export/export.ts";
 import { fileMethods } from "./files/methods.ts";
 import { fromHome } from "./home.ts";
-
-/** Reads what a request carries. @throws CodedFault `op.params` that names what is wrong */
-export function parsed<S extends z.ZodType>(method: string, schema: S, params: unknown): z.infer<S> {
-  const result = schema.safeParse(params ?? {});
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  const where = issue?.path.join(".") || "params";
-  throw coded("op.params", `${method}: ${where}: ${issue?.message ?? "makes no sense"}`);
-}
+import { parsed } from "./params.ts";
 
 /** @param touch says that somebody uses the session */
 export function sessionMethods(daemon: Daemon, touch: () => void): Record<string, Handler> {
