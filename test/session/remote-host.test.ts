@@ -1,6 +1,6 @@
 /** Sessions on a host that runs the real ollie-remote; only SSH is made up. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, existsSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config/config.ts";
 import { Hosts } from "../../src/session/hosts.ts";
@@ -44,6 +44,19 @@ function hosts(): Hosts {
 
 const go = () => writeFileSync(join(host.project, "go"), "");
 const log = () => (existsSync(join(host.project, "log")) ? "built" : "");
+/** Processes of the tool there. */
+const builds = () =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      return (
+        readlinkSync(`/proc/${pid}/cwd`) === host.project &&
+        readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("/build\0")
+      );
+    } catch {
+      // No process, or one that has just ended.
+      return false;
+    }
+  });
 const agentOf = (session: Session) => session.agents()[0]!;
 
 async function building(args = {}) {
@@ -83,6 +96,22 @@ test("a link that breaks in the middle is told by state, and the call goes on", 
   await idle(agent);
   expect(chat(agent)).toMatch(/\ndone\n\[.*on me@h1\]/);
   expect(await agent.reply()).toBe("it is built");
+});
+
+test("a call that is stopped while its host is out of reach keeps nobody waiting, and ends there once it is back", async () => {
+  const { session, agent } = await building();
+  await until("it prints", () => chat(agent).includes("in "));
+  expect(builds().length).toBe(1);
+  host.reachable = false;
+  host.dropLink();
+  await until("it is out of reach", () => agent.state === "unreachable: me@h1");
+  agent.stop();
+  await idle(agent);
+  expect(session.remote.state).not.toBe("ready");
+  host.reachable = true;
+  await session.ctl("reconnect");
+  await until("it has ended there", () => builds().length === 0);
+  expect(log()).toBe("");
 });
 
 test("a job there runs on through a restart of this server", async () => {
