@@ -4,7 +4,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { unlinkSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { z } from "zod";
 import { seal as sealMemory } from "../../exec/seal.ts";
 import { openPolicy } from "../policy/session-policy.ts";
@@ -113,6 +113,7 @@ export class Daemon {
       home,
       environment: process.env,
       folder: this.folder,
+      own: ownGlobs(cwd, this.#record.managed ? [] : [root, base]),
       loginPath: login,
     });
     this.#workspace = new Workspace(cwd, policy);
@@ -303,6 +304,14 @@ export class Daemon {
     this.#lock?.stop(true);
     this.#ended.resolve();
   }
+}
+
+/** A working folder may be the home folder, and hold what is ollie's own. */
+function ownGlobs(cwd: string, folders: readonly string[]): string[] {
+  return folders
+    .map((folder) => relative(cwd, folder))
+    .filter((path) => path !== "" && !path.startsWith(".."))
+    .map((path) => path.replace(/[\\*?[\]{}!]/g, "\\$&"));
 }
 
 function same(a: string, b: string): boolean {

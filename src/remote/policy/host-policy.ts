@@ -15,6 +15,8 @@ export interface PolicyGround {
   environment: Readonly<Record<string, string | undefined>>;
   /** Folder of the session, `ROOT/sessions/ID`; CARGO_HOME and SQLite files are made in it. */
   folder: string;
+  /** Globs of what is ollie's own in the working folder: sessions and their keys, programs, tools. */
+  own?: readonly string[];
   /** The PATH of the user's login shell: for hosts on which every program is allowed. */
   loginPath?: string;
 }

@@ -40,7 +40,7 @@ class SessionPolicy implements HostPolicy {
     this.hash = policyHash(policy);
     this.envRefHash = envRefHash(envRefs);
     this.#refs = resolveRefs(envRefs, policy, ground);
-    this.#denied = new DeniedGlobs(policy.denied);
+    this.#denied = new DeniedGlobs([...policy.denied, ...(ground.own ?? [])]);
     this.#layers = { read: policy.readable.map(withFolders), write: policy.writable.map(withFolders) };
     this.#cargo = join(ground.folder, "cargo");
     const sqlite = Object.values(envRefs).some(({ kind }) => kind === "session_sqlite");

@@ -1,7 +1,7 @@
 /** The bridge and the daemon behind it, as a client sees them. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { CodedFault } from "../../../src/fault.ts";
 import { until } from "../../until.ts";
 import { type Attached, kill, Machine } from "./machine.ts";
@@ -298,3 +298,18 @@ test("execute is a start and a wait in one", async () => {
 async function report(peer: { request: <T>(method: string, params: unknown) => Promise<T> }, opId: string) {
   return peer.request<{ status: string }>("op.get", { opId });
 }
+
+test("a session at home neither shows nor exports what is ollie's own there", async () => {
+  const bridge = await machine.bridge().greet();
+  const made = await bridge.create("");
+  const own = relative(machine.home, machine.sessions());
+  expect(await codeOf(bridge.peer.request("file.stat", { path: own }))).toBe("file.denied");
+  const file = join(own, made.sessionId, "session.json");
+  expect(await codeOf(bridge.peer.request("file.read", { path: file }))).toBe("file.denied");
+  writeFileSync(join(machine.home, "mine"), "");
+  const { entries } = await bridge.peer.request<{ entries: { path: string }[] }>("file.walk", { path: "." });
+  const paths = entries.map(({ path }) => path);
+  expect(paths).toContain("mine");
+  expect(paths.filter((path) => path.includes(made.sessionId))).toEqual([]);
+  await bridge.close();
+});
