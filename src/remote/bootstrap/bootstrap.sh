@@ -64,14 +64,22 @@ sum() {
   esac
   echo "$1"
 }
+works() {
+  has $1 || return 1
+  case $(tool=$1; sum < /dev/null 2> /dev/null) in
+    e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 | 4294967295-0) return 0 ;;
+  esac
+  return 1
+}
+# The same of much: openssl uses what the processor has for it, the sha256sum of most systems does not.
+bulksum() {
+  if [ "$tool" = sha256sum ] && works openssl; then tool=openssl; fi
+  sum
+}
 tooled() {
   [ -n "$tool" ] && return 0
   for tool in sha256sum shasum openssl busybox cksum; do
-    if has $tool; then
-      case $(sum < /dev/null 2> /dev/null) in
-        e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 | 4294967295-0) return 0 ;;
-      esac
-    fi
+    if works $tool; then return 0; fi
   done
   tool=
   return 1
@@ -133,7 +141,7 @@ found() {
   [ -n "$now" ] && [ "$now" = "$verified" ] && return 0
   if minds fresh; then return 1; fi
   sound "$file" && private "$2" && private "$2/bin" && [ "$(wc -c < "$file")" -eq "$size" ] || return 1
-  tooled && [ "$(sum < "$file")" = "$hash" ] || return 1
+  tooled && [ "$(bulksum < "$file")" = "$hash" ] || return 1
   if [ -n "$lib" ]; then private "$lib" && [ "$(listed | sum)" = "$packsum" ] || return 1; fi
   stamp
   return 0
@@ -383,12 +391,12 @@ case $mode in
     elif [ "$keep" -lt "$kept" ]; then
       head -c "$keep" "$part" > "$new" && mv -f "$new" "$part"
     fi
-    digest=$({ cat "$part"; head -c "$length" | tee -a "$part"; } | unpack "$codec" | tee "$up" | sum)
+    digest=$({ cat "$part"; head -c "$length" | tee -a "$part"; } | unpack "$codec" | tee "$up" | bulksum)
     [ "$(wc -c < "$part")" -eq $((keep + length)) ] || broken
     ;;
   delta)
     head -c "$length" | unpack "$codec" > "$new"
-    digest=$(assemble | tee "$up" | sum)
+    digest=$(assemble | tee "$up" | bulksum)
     ;;
 esac
 if [ $mode = keep ]; then :; else

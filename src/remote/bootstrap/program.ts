@@ -90,7 +90,7 @@ export class Program {
   /** Before anything of a file is sent, and once: what is pinned, not what happens to lie here. */
   async #verify(file: string, pinned: string): Promise<void> {
     if (this.#verified.has(file)) return;
-    const { sha256: found } = await describe(file);
+    const found = await hashOfFile(file);
     if (found !== pinned)
       throw coded("boot.hash", `${file} is not what it should be: SHA-256 ${found}, not ${pinned}`, {
         hint: "install or build ollie again",
@@ -124,6 +124,20 @@ export function border(sizes: readonly number[], bytes: number): { keep: number;
     keep += size;
   }
   return { keep, frame: sizes.length };
+}
+
+async function hashOfFile(file: string): Promise<string> {
+  const whole = createHash("sha256");
+  const handle = await open(file);
+  try {
+    for (let at = 0; ; at += chunkBytes) {
+      const chunk = await readUpTo(handle, at, chunkBytes);
+      whole.update(chunk);
+      if (chunk.length < chunkBytes) return whole.digest("hex");
+    }
+  } finally {
+    await handle.close();
+  }
 }
 
 /** What a manifest would say of a program that lies here as it is. */
