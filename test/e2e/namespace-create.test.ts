@@ -154,7 +154,7 @@ describe("session/new", () => {
       ["name=x backend=nonsense\n", 'file does not exist: no backend is called "nonsense"'],
       ["name=x env.1A=x\n", "Invalid argument: 1A: a variable's name is"],
       ["name=x env.OLLIE_ADDR=x\n", "permission denied: OLLIE_ADDR is set by ollie itself"],
-      ["name=x remote=me@there\n", "Invalid argument: remote=me@there"],
+      ["name=x remote=-oProxyCommand=touch\n", "would be read as an option"],
       ["name=x from=fresh\n", "Invalid argument: from"],
     ] as const) {
       const { status, stdout, stderr } = await make(text);

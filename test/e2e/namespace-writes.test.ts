@@ -74,7 +74,11 @@ describe("a control write", () => {
       [`${agent}/tools`, "reasoning_think nonesuch\n", "file does not exist: no tool nonesuch"],
       [`${agent}/tools`, "-nonesuch\n", "file does not exist: tool nonesuch is not loaded"],
       [`${agent}/queue`, "\n", "Invalid argument: empty prompt"],
-      [`${path}/ctl`, "save\nfly\n", "Invalid argument: unknown verb fly; there are stop kill save rename"],
+      [
+        `${path}/ctl`,
+        "save\nfly\n",
+        "Invalid argument: unknown verb fly; there are stop kill save reconnect sync rename",
+      ],
       [`${path}/cfg`, "share=x colour=red\n", "Invalid argument: unknown key colour"],
       [`${path}/cfg`, "cwd=/nowhere/at/all\n", "file does not exist: cwd=/nowhere/at/all"],
       [`${path}/env`, "B=2\nno equals sign\n", 'Invalid argument: "no equals sign" is not KEY=VALUE'],
