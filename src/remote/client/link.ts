@@ -133,13 +133,24 @@ export class RemoteLink implements Line<Peer> {
   async bootstrap(signal: AbortSignal): Promise<void> {
     const { profile, boot = bootRemote, programs } = this.options;
     const onProgress = (progress: Progress) => this.events.progress(progress);
-    const limits = profile.timeouts.upload ? [AbortSignal.timeout(profile.timeouts.upload)] : [];
-    this.#booted = await boot(this.#lease!.connection, {
-      ...profile.boot,
-      ...(programs && { programs }),
-      onProgress,
-      signal: AbortSignal.any([signal, ...limits]),
-    });
+    const { upload } = profile.timeouts;
+    const limit = upload ? AbortSignal.timeout(upload) : undefined;
+    try {
+      this.#booted = await boot(this.#lease!.connection, {
+        ...profile.boot,
+        ...(programs && { programs }),
+        onProgress,
+        signal: limit ? AbortSignal.any([signal, limit]) : signal,
+      });
+    } catch (error) {
+      if (!limit?.aborted || signal.aborted) throw error;
+      throw new CodedFault(
+        "timeout",
+        "boot.stalled",
+        `ollie-remote was not on ${this.target} within ${upload! / 1000} s, which is what timeouts.upload_secs allows`,
+        { retry: true },
+      );
+    }
     for (const note of this.#booted.notes) this.events.note(note);
   }
 

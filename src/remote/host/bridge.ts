@@ -148,7 +148,7 @@ export class Bridge {
 
   async #enter(
     sessionId: string,
-    asked: { settings: SessionSettings; epoch: number; takeover: boolean; client: string },
+    asked: { settings?: SessionSettings; epoch: number; takeover: boolean; client: string },
   ): Promise<unknown> {
     if (this.#daemon) throw coded("session.attached", "this connection has a session already");
     const daemon = await reachDaemon(this.places, sessionId);

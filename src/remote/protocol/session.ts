@@ -42,7 +42,8 @@ export const sessionAttach = z.object({
   envRefHash: z.string(),
   /** The attachment that this one follows; an older bridge of the same client is cut. */
   epoch: z.int(),
-  settings: sessionSettings,
+  /** Absent: the session goes on with those it has. */
+  settings: sessionSettings.optional(),
   /** Also where another client holds the session. */
   takeover: z.boolean().default(false),
 });

@@ -25,8 +25,7 @@ export async function exportSession(
   { sessionId, policyHash, envRefHash, epoch }: Locator,
   { format, file }: { format: "tar" | "bundle"; file: string },
 ): Promise<Exported> {
-  const settings = { env: {}, sandboxes: {}, approved: [], toolsHash: "" };
-  const params = { sessionId, policyHash, envRefHash, epoch, settings };
+  const params = { sessionId, policyHash, envRefHash, epoch };
   await host.peer.request("session.attach", params, { schema: attached });
   const part = `${file}.part`;
   const fd = openSync(part, "w", 0o600);
