@@ -176,9 +176,10 @@ export const agentMachine = setup({
       enqueue.stopChild(callActor(event.id));
     }),
     "stop calls": enqueueActions(({ context, enqueue }) => {
+      const why = context.end.how === "failed" ? context.end.reason : undefined;
       for (const call of context.calls)
         if (call.status !== "waiting" && call.status !== "settled")
-          enqueue.sendTo(callActor(call.id), { type: "STOP" });
+          enqueue.sendTo(callActor(call.id), { type: "STOP", why });
     }),
   },
   guards: {

@@ -24,10 +24,11 @@ export interface ToolcallInput {
   work: unknown;
 }
 
-type ExecutionEvent = { type: "STOP" };
+/** `why`: what has ended the turn, where nobody has stopped it. */
+export type StopEvent = { type: "STOP"; why?: string };
 
 export type ToolcallEvent =
-  | { type: "STOP" }
+  | StopEvent
   | { type: "EXECUTED"; outcome: CallOutcome }
   /** The host that it runs on is out of reach, and back again. */
   | { type: "LOST"; host: string }
@@ -57,7 +58,7 @@ export const toolcallMachine = setup({
     approve: fromPromise<CallOutcome | undefined, { work: unknown }>(() =>
       Promise.reject(new Error("approve is not provided")),
     ),
-    execute: fromCallback(() => {}) as CallbackActorLogic<ExecutionEvent, { work: unknown }>,
+    execute: fromCallback(() => {}) as CallbackActorLogic<StopEvent, { work: unknown }>,
   },
   actions: {
     "tell parent: approving": sendParent(({ context }: { context: ToolcallInput }) => ({
@@ -87,8 +88,12 @@ export const toolcallMachine = setup({
     "keep reason": assign(({ event }) => (event.type === "BROKE" ? { reason: event.reason } : {})),
     "keep outcome": assign(({ event }) => (event.type === "EXECUTED" ? { outcome: event.outcome } : {})),
     "outcome: denied": assign((_, outcome: CallOutcome) => ({ outcome })),
-    "outcome: never ran": assign({
-      outcome: { ok: false, how: "cancelled", text: "Cancelled by the user before it ran." },
+    "outcome: never ran": assign(({ event }) => {
+      const why = event.type === "STOP" ? event.why : undefined;
+      const text = why
+        ? `It was not run: the turn had ended (${why}).`
+        : "Cancelled by the user before it ran.";
+      return { outcome: { ok: false, how: "cancelled" as const, text } };
     }),
     "outcome: would not end": assign({
       outcome: {
@@ -173,7 +178,7 @@ export const toolcallMachine = setup({
           entry: "tell parent: running",
           on: {
             LOST: { target: "cutOff", actions: "keep host" },
-            STOP: { target: "ending", actions: sendTo("execution", { type: "STOP" }) },
+            STOP: { target: "ending", actions: sendTo("execution", ({ event }) => event) },
           },
         },
         cutOff: {

@@ -2,8 +2,8 @@
 import { type CallbackActorLogic, fromCallback, fromPromise } from "xstate";
 import { type AgentWork, type Answer, agentMachine, type TurnEnding } from "../../actors/agent.ts";
 import { sessionMachine } from "../../actors/session.ts";
-import { toolcallMachine } from "../../actors/toolcall.ts";
-import { toFault } from "../fault.ts";
+import { type StopEvent, toolcallMachine } from "../../actors/toolcall.ts";
+import { Fault, toFault } from "../fault.ts";
 import type { CallOutcome } from "../tools/tool.ts";
 import type { Call } from "./call.ts";
 import type { Turns } from "./turns.ts";
@@ -11,11 +11,13 @@ import type { Turns } from "./turns.ts";
 type Input = { work: AgentWork };
 const turnsOf = (input: Input): Turns => input.work as Turns;
 
-const execute: CallbackActorLogic<{ type: "STOP" }, { work: unknown }> = fromCallback(
+const execute: CallbackActorLogic<StopEvent, { work: unknown }> = fromCallback(
   ({ input, sendBack, receive }) => {
     const call = input.work as Call;
     const stop = new AbortController();
-    receive(() => stop.abort(call.whyStopped()));
+    receive(({ why }) =>
+      stop.abort(why ? new Fault("interrupted", `ended with the turn (${why})`) : call.whyStopped()),
+    );
     const link = {
       lost: (host: string) => sendBack({ type: "LOST", host }),
       back: () => sendBack({ type: "BACK" }),

@@ -34,7 +34,7 @@ function start(options: { mustBeAllowed?: boolean } = {}) {
   const parent = setup({ actors: { toolcall } }).createMachine({
     invoke: { src: "toolcall", id: "call:1", input: { id: "1", name: "shell", work: null } },
     on: {
-      STOP: { actions: sendTo("call:1", { type: "STOP" }) },
+      STOP: { actions: sendTo("call:1", ({ event }) => event) },
       "CALL.*": { actions: ({ event }) => void told.push(event as Told) },
     },
   });
@@ -46,7 +46,7 @@ function start(options: { mustBeAllowed?: boolean } = {}) {
     log,
     answer,
     tell: (event: ToolcallEvent) => tell(event),
-    stop: () => actor.send({ type: "STOP" }),
+    stop: (why?: string) => actor.send({ type: "STOP", why } as never),
     end: (how: CallOutcome["how"]) => end({ ok: how === "done", how, text: how }),
     get state() {
       return actor.getSnapshot().children["call:1"]?.getSnapshot().value;
@@ -94,6 +94,14 @@ describe("a tool call", () => {
     await settle();
     expect(call.log).toEqual([]);
     expect(call.told).toHaveLength(1);
+  });
+
+  test("that stands in line when the turn fails is not said to be cancelled by the user", () => {
+    const call = start();
+    call.stop("the key of h1 has changed");
+    const { text } = call.told[0]!.outcome!;
+    expect(text).toContain("the key of h1 has changed");
+    expect(text).not.toContain("by the user");
   });
 
   test("that cannot be let in has failed", async () => {
