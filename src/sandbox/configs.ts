@@ -12,7 +12,13 @@ import { follow } from "./links.ts";
 import { realpathOfPart } from "./paths.ts";
 import { cachesOf, type Places, placesOf } from "./places.ts";
 import type { Policy } from "./policy.ts";
-import { type ProjectFile, projectFileName, readProjectFile, unapprovedRemark } from "./project.ts";
+import {
+  approveCommand,
+  type ProjectFile,
+  projectFileName,
+  readProjectFile,
+  unapprovedRemark,
+} from "./project.ts";
 import { ProjectApprovals } from "./project-approvals.ts";
 import { checkCwd, resolvePolicy, type Surroundings } from "./resolve.ts";
 
@@ -109,6 +115,10 @@ export class SandboxConfigs {
     return { ...rest, remarks: remarks.filter((remark) => this.#first(listener, remark)) };
   }
 
+  protected howToApprove(file: ProjectFile): string {
+    return approveCommand(file);
+  }
+
   /** Of every file that says something, whether it exists or not. */
   #stamp(cwd: string, name: string | undefined, { repository }: Survey): string {
     const { config } = this.ground.paths;
@@ -154,7 +164,7 @@ export class SandboxConfigs {
       if (approved || asks.length === 0) {
         layers.push(approved ? found : narrowing(found));
         resolved = resolvePolicy(layers, around);
-      } else remarks.push(unapprovedRemark(found, asks));
+      } else remarks.push(unapprovedRemark(found, asks, this.howToApprove(found)));
     }
     return {
       policy: resolved.policy,

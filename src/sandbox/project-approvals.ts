@@ -1,6 +1,6 @@
 /**
  * Project files that the user has approved: path → hash of the content it had then. A file that was changed since, or lies elsewhere, is
- * not approved. Kept in the state folder, where no tool can read or write.
+ * not approved. Files of other hosts are there as TARGET:PATH. Kept in the state folder, where no tool can read or write.
  */
 import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -38,7 +38,26 @@ export class ProjectApprovals {
 
   /** @throws Fault where the file of approvals is damaged or cannot be written */
   approve(path: string, text: string): void {
-    this.#write({ ...this.#read(), [path]: { sha256: digest(text), time: new Date().toISOString() } });
+    this.#approve(path, digest(text));
+  }
+
+  /** A file of another host, by the hash of what it holds. @throws Fault as `approve` */
+  approveThere(target: string, path: string, sha256: string): void {
+    this.#approve(`${target}:${path}`, sha256);
+  }
+
+  /** Hashes of all files of a host that are approved; none where the file of approvals is damaged. */
+  there(target: string): string[] {
+    try {
+      const entries = Object.entries(this.#read());
+      return entries.flatMap(([path, { sha256 }]) => (path.startsWith(`${target}:/`) ? [sha256] : []));
+    } catch {
+      return [];
+    }
+  }
+
+  #approve(path: string, sha256: string): void {
+    this.#write({ ...this.#read(), [path]: { sha256, time: new Date().toISOString() } });
   }
 
   /** False where there was nothing to take back. @throws Fault as `approve` */

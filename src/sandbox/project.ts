@@ -59,9 +59,15 @@ function prefixed(prefix: string, lists: Record<string, string[]>): Record<strin
 }
 
 /** For a result: names the file, what it asks for and the command that approves it. */
-export function unapprovedRemark({ file }: ProjectFile, asked: string[]): string {
+/** @param command what the user types to approve it */
+export function unapprovedRemark({ file }: ProjectFile, asked: string[], command: string): string {
   const shown = asked.slice(0, 6).join(", ") + (asked.length > 6 ? ` and ${asked.length - 6} more` : "");
-  return `${file} asks for ${printable(shown)}, which does not count: the user has not approved it (olliesrv sandbox approve ${quoted(dirname(file))})`;
+  return `${file} asks for ${printable(shown)}, which does not count: the user has not approved it (${command})`;
+}
+
+/** Of a file of this machine. */
+export function approveCommand({ file }: ProjectFile): string {
+  return `olliesrv sandbox approve ${quoted(dirname(file))}`;
 }
 
 /** The text is anybody's: what a terminal would obey is shown as what it is. */
@@ -71,6 +77,7 @@ export function printable(text: string): string {
   });
 }
 
-function quoted(path: string): string {
+/** For a line of sh. */
+export function quoted(path: string): string {
   return /^[\w./@+-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

@@ -12,6 +12,7 @@ import { type Locator as KeptLocator, locator as locatorSchema } from "../remote
 import { LocalTools } from "../remote/client/tools/local.ts";
 import { loadRemotes, type Remotes, remotesFile } from "../remote/policy/remotes.ts";
 import { sandboxFile, sandboxNames } from "../sandbox/layers.ts";
+import { ProjectApprovals } from "../sandbox/project-approvals.ts";
 import type { Askpass } from "../ssh/transport.ts";
 import type { RemoteHosts, RemoteOwner, SessionRemote } from "./remote.ts";
 import { Way } from "./way.ts";
@@ -65,7 +66,7 @@ export class Hosts implements RemoteHosts {
       settings: () => ({
         env: Object.fromEntries(Object.entries(owner.env()).filter(([name]) => !isOwnKey(name))),
         sandboxes: this.#sandboxes(),
-        approved: [],
+        approved: new ProjectApprovals(this.#config.paths.state).there(target),
       }),
       tools: this.#tools,
     });

@@ -8,6 +8,7 @@ import { RemoteHands } from "../remote/client/hands.ts";
 import { type LinkOptions, RemoteLink } from "../remote/client/link.ts";
 import { LinkJobs } from "../remote/client/remote-jobs.ts";
 import { sessionDestroyed } from "../remote/protocol/exports.ts";
+import { printable, quoted } from "../sandbox/project.ts";
 import type { Hands, Link } from "../tools/hands.ts";
 import type { RemoteOwner, SessionRemote } from "./remote.ts";
 
@@ -39,9 +40,10 @@ export class Way implements SessionRemote {
       note: (text) => owner.say(text),
       toolsChanged() {},
       toolsOutdated: () => this.#actor.send({ type: "SYNC" }),
-      asks: ({ file, asks }) =>
+      asks: ({ file, sha256, asks }) =>
         owner.say(
-          `${file} on ${owner.target} asks for more than the sandbox gives, and does not count: ${asks.join("; ")}`,
+          `${printable(file)} on ${owner.target} asks for ${printable(asks.join(", "))}, which does not count: the user has not approved it ` +
+            `(olliesrv sandbox approve --remote ${owner.target} --sha256 ${sha256} ${quoted(file)})`,
         ),
     });
     const link = this.#link;

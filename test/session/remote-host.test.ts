@@ -1,8 +1,18 @@
 /** Sessions on a host that runs the real ollie-remote; only SSH is made up. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config/config.ts";
+import { ProjectApprovals } from "../../src/sandbox/project-approvals.ts";
 import { Hosts } from "../../src/session/hosts.ts";
 import type { Session } from "../../src/session/session.ts";
 import { FakeHost } from "../remote/client/host.ts";
@@ -179,4 +189,34 @@ test("a variable that is changed counts from the next call on", async () => {
   await agent.submit("again");
   await idle(agent);
   expect(await chat(agent)).toContain(`in ${host.project}green\n`);
+});
+
+test("what a project there asks for counts once its file is approved here, from the next call on", async () => {
+  const open = join(host.folder, "open");
+  mkdirSync(open);
+  const file = join(host.project, ".ollie-sandbox.yaml");
+  writeFileSync(file, `filesystem:\n  rwx: [${open}]\n`);
+  world.tool("reach", `touch ${open}/x && echo reached`);
+  world.config = { autoLoad: ["build", "reach"] };
+  go();
+  const { session, agent } = await building();
+  await idle(agent);
+  const told = /--remote me@h1 --sha256 ([0-9a-f]{64}) (\S+)\)/.exec(await chat(agent))!;
+  expect(told[2]).toBe(file);
+  const ask = async (id: string) => {
+    world.model = answers([call(id, "reach", {}), finish], [say("tried"), finish]);
+    await agent.submit("again");
+    await idle(agent);
+  };
+  await ask("2");
+  expect(existsSync(join(open, "x"))).toBe(false);
+  new ProjectApprovals(world.folder).approveThere("me@h1", file, told[1]!);
+  await ask("3");
+  expect(existsSync(join(open, "x"))).toBe(true);
+  // As it was, and not as it is made later.
+  rmSync(join(open, "x"));
+  writeFileSync(file, `filesystem:\n  rwx: [${open}, ${host.home}]\n`);
+  await ask("4");
+  expect(existsSync(join(open, "x"))).toBe(false);
+  await session.remove();
 });

@@ -14,6 +14,12 @@ import { whereabouts, whichOptions } from "./options.ts";
 
 const options = {
   name: { type: "string", value: "NAME", help: "of the sandbox config, instead of default" },
+  remote: {
+    type: "string",
+    value: "TARGET",
+    help: "approve or revoke a file of another host, as remote= names it",
+  },
+  sha256: { type: "string", value: "HASH", help: "what that file holds, as the session's chat tells it" },
   json: { type: "boolean", help: "print JSON" },
   ...whichOptions,
 } as const;
@@ -23,21 +29,49 @@ type Ask = (configs: SandboxConfigs, folder: string, name: string) => { json: ob
 const actions: Record<string, Ask> = { show, approve, revoke };
 
 export const sandbox = command({
-  usage: "show|approve|revoke [DIR] [OPTIONS]",
+  usage: "show|approve|revoke [DIR|FILE] [OPTIONS]",
   about:
     `show prints what tools may do in DIR (default: this folder) and what its ${projectFileName} asks for. approve lets that file count\n` +
-    "as it is now and prints what it asks for; revoke takes that back. It counts for the next call.",
+    "as it is now and prints what it asks for; revoke takes that back. It counts for the next call. With --remote: of a file on another host.",
   options,
   words: [1, 2],
   async run({ values, words: [action, folder = "."] }) {
     const ask = Object.hasOwn(actions, action!) ? actions[action!] : undefined;
     if (!ask) throw new WrongUse(`sandbox ${action}: one of ${Object.keys(actions).join(", ")} is right`);
     const configs = new SandboxConfigs(groundOf(whereabouts(values)));
-    const { json, text } = ask(configs, resolve(folder), values.name ?? "");
+    const { json, text } =
+      values.remote === undefined
+        ? ask(configs, resolve(folder), values.name ?? "")
+        : there(configs, action!, { target: values.remote, file: folder, sha256: values.sha256 });
     await writeOut(values.json ? `${JSON.stringify(json, null, 2)}\n` : text);
     return 0;
   },
 });
+
+/** A file of another host is not read from here: it is approved by its hash, and so as it was when that was told. */
+function there(
+  { approvals }: SandboxConfigs,
+  action: string,
+  { target, file, sha256 }: { target: string; file: string; sha256?: string },
+): { json: object; text: string } {
+  if (action === "show")
+    throw new WrongUse(
+      "sandbox show tells of folders of this machine; a session's chat tells what one elsewhere asks for",
+    );
+  if (!file.startsWith("/")) throw new WrongUse("--remote takes the absolute path of the file on that host");
+  const place = `${target}:${file}`;
+  if (action === "revoke") {
+    if (!approvals.revoke(place)) throw new Fault("missing", `${place} is not approved`);
+    return { json: { target, file, approved: false }, text: `${place} does not count any more\n` };
+  }
+  if (!/^[0-9a-f]{64}$/.test(sha256 ?? ""))
+    throw new WrongUse("--remote needs --sha256 with the 64 digits that the session's chat tells");
+  approvals.approveThere(target, file, sha256!);
+  return {
+    json: { target, file, sha256, approved: true },
+    text: `approved ${place} as long as it holds ${sha256}\n`,
+  };
+}
 
 function show(configs: SandboxConfigs, folder: string, name: string): { json: object; text: string } {
   const survey = configs.survey(folder, name);

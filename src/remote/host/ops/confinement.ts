@@ -6,6 +6,7 @@ import type { Cage } from "../../../sandbox/cage.ts";
 import { type CallPolicy, type PolicyRequest, SandboxConfigs } from "../../../sandbox/configs.ts";
 import type { SandboxGround } from "../../../sandbox/ground.ts";
 import { Launcher } from "../../../sandbox/launch/launcher.ts";
+import type { ProjectFile } from "../../../sandbox/project.ts";
 import { digest, ProjectApprovals } from "../../../sandbox/project-approvals.ts";
 import { Sandbox } from "../../../sandbox/sandbox.ts";
 import { coded } from "../../protocol/errors.ts";
@@ -132,6 +133,11 @@ class HostConfigs extends SandboxConfigs {
   ) {
     super(ground, (warning) => session.log(warning));
     this.approvals = new HashApprovals(ground.paths.state, approved);
+  }
+
+  /** The file is approved where the user is, by what it holds. */
+  protected override howToApprove({ file, text }: ProjectFile): string {
+    return `on the user's own machine: olliesrv sandbox approve --remote TARGET --sha256 ${digest(text)} ${file}`;
   }
 
   /** With the folders that the host's policy gives the session: a CARGO_HOME of its own, databases. */
