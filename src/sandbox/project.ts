@@ -58,8 +58,10 @@ function prefixed(prefix: string, lists: Record<string, string[]>): Record<strin
   return Object.fromEntries(Object.entries(lists).map(([key, values]) => [`${prefix}.${key}`, values]));
 }
 
-/** For a result: names the file, what it asks for and the command that approves it. */
-/** @param command what the user types to approve it */
+/**
+ * For a result: names the file, what it asks for and the command that approves it.
+ * @param command what the user types
+ */
 export function unapprovedRemark({ file }: ProjectFile, asked: string[], command: string): string {
   const shown = asked.slice(0, 6).join(", ") + (asked.length > 6 ? ` and ${asked.length - 6} more` : "");
   return `${file} asks for ${printable(shown)}, which does not count: the user has not approved it (${command})`;

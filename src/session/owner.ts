@@ -1,6 +1,7 @@
 /** A session as the way to another host sees it. */
 import type { Locator, RemoteOwner } from "./remote.ts";
 import type { Session } from "./session.ts";
+import { tap } from "./tap.ts";
 
 /** Undefined while its tools run on this machine. */
 export function ownerOf(session: Session): RemoteOwner | undefined {
@@ -37,5 +38,6 @@ export function ownerOf(session: Session): RemoteOwner | undefined {
       if (session.removed) return;
       for (const agent of session.agents()) agent.inform({}, text);
     },
+    inspect: tap(session),
   };
 }

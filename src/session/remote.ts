@@ -1,4 +1,5 @@
 /** What a session needs of the way to another host; `src/remote/client` makes it, `cli/server/serve.ts` brings the two together. */
+import type { InspectionEvent } from "xstate";
 import type { RemoteJobs } from "../remote/client/jobs.ts";
 import type { Hands } from "../tools/hands.ts";
 
@@ -26,6 +27,8 @@ export interface RemoteOwner {
   readonly attach: string | undefined;
   /** Something to be told in chat, once. */
   say(text: string): void;
+  /** What the actor of the way goes through. */
+  inspect(event: InspectionEvent): void;
 }
 
 export interface SessionRemote {

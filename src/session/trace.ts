@@ -6,7 +6,7 @@ import type { TextLog } from "../store/text-log.ts";
 const capacity = 16 * 1024;
 
 export interface Transition {
-  /** `agent`, or `call:ID`. */
+  /** `agent`, `call:ID`, or `remote`: the way to another host. */
   actor: string;
   /** The event's type as XState has it. */
   event: string;

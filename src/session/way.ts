@@ -1,6 +1,6 @@
 /** The way to another host that one session has: the machine of `actors/remote.ts`, the link that it drives, and what the session sees of both. */
 
-import { createActor, fromPromise, type InspectionEvent } from "xstate";
+import { createActor, fromPromise } from "xstate";
 import { z } from "zod";
 import { type RemoteProgress, type RemoteRef, remoteLine, remoteMachine } from "../../actors/remote.ts";
 import { CodedFault, toFault } from "../fault.ts";
@@ -15,7 +15,6 @@ import type { RemoteOwner, SessionRemote } from "./remote.ts";
 export interface WayOptions extends LinkOptions {
   /** Milliseconds that a lost host is waited for before that is told. */
   grace: number;
-  inspect?(event: InspectionEvent): void;
 }
 
 export class Way implements SessionRemote {
@@ -31,7 +30,7 @@ export class Way implements SessionRemote {
     private readonly owner: RemoteOwner,
     options: WayOptions,
   ) {
-    const { grace, profile, inspect } = options;
+    const { grace, profile } = options;
     this.grace = grace;
     this.#link = new RemoteLink(options, {
       progress: (progress) => this.#progress(progress),
@@ -50,7 +49,7 @@ export class Way implements SessionRemote {
     this.jobs = new LinkJobs(link);
     this.#actor = createActor(machineFor(link), {
       id: "remote",
-      inspect,
+      inspect: (event) => owner.inspect(event),
       input: {
         work: {
           target: options.target,

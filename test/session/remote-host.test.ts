@@ -220,3 +220,17 @@ test("what a project there asks for counts once its file is approved here, from 
   expect(existsSync(join(open, "x"))).toBe(false);
   await session.remove();
 });
+
+test("the way there is in the trace of the session's agents", async () => {
+  const { agent } = await building();
+  await until("the call runs", () => agent.state === "calling: build");
+  host.dropLink();
+  await until("the link is back", () => agent.session.remote.line.startsWith("ready"));
+  go();
+  await idle(agent);
+  const lines = Buffer.from(agent.trace.read(0, 100_000)).toString().trim().split("\n");
+  const way = lines.map((line) => JSON.parse(line)).filter(({ actor }) => actor === "remote");
+  const states = way.map(({ to }) => String(to).split(".")[0]);
+  expect([...new Set(states)]).toEqual(["connecting", "bootstrapping", "attaching", "ready", "reconnecting"]);
+  expect(way.map(({ event }) => event)).toContain("LOST");
+});
