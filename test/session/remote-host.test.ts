@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config/config.ts";
+import type { Answer } from "../../src/elevate/question.ts";
 import { ProjectApprovals } from "../../src/sandbox/project-approvals.ts";
 import { Hosts } from "../../src/session/hosts.ts";
 import type { Session } from "../../src/session/session.ts";
@@ -233,4 +234,39 @@ test("the way there is in the trace of the session's agents", async () => {
   const states = way.map(({ to }) => String(to).split(".")[0]);
   expect([...new Set(states)]).toEqual(["connecting", "bootstrapping", "attaching", "ready", "reconnecting"]);
   expect(way.map(({ event }) => event)).toContain("LOST");
+});
+
+test("a call that wants out of the sandbox there is asked about here, with the host's name, and each yes is for what was asked", async () => {
+  const outside = join(host.folder, "outside");
+  mkdirSync(outside);
+  const reader = world.approvals.reader();
+  world.tool("reach", `touch ${outside}/$OLLIE_ARG_NAME && echo "reached $OLLIE_ARG_NAME"`, {
+    args: { type: "object", properties: { name: { type: "string" }, elevated: { type: "boolean" } } },
+  });
+  world.config = { autoLoad: ["build", "reach"] };
+  go();
+  const { agent } = await building();
+  await idle(agent);
+  const reach = async (id: string, name: string, answer?: "once" | "session" | "deny") => {
+    world.model = answers([call(id, "reach", { name, elevated: true }), finish], [say("tried"), finish]);
+    await agent.submit("reach");
+    if (answer) {
+      const { id, host: asked } = (await until("the user is asked", () => world.approvals.pending()[0]))!;
+      expect(asked).toBe("me@h1");
+      const said =
+        answer === "deny" ? { decision: "deny", reason: "not today" } : { decision: "allow", scope: answer };
+      world.approvals.answer(id, said as Answer, "test");
+    }
+    await idle(agent);
+    return existsSync(join(outside, name));
+  };
+  expect(await reach("2", "denied", "deny")).toBe(false);
+  expect(await chat(agent)).toContain("not today");
+  expect(await reach("3", "once", "once")).toBe(true);
+  // For this one call: the same again is asked again.
+  expect(await reach("4", "twice", "session")).toBe(true);
+  rmSync(join(outside, "twice"));
+  expect(await reach("5", "twice")).toBe(true);
+  expect(await reach("6", "else", "deny")).toBe(false);
+  reader.close();
 });
