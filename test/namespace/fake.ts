@@ -2,57 +2,15 @@
 import pino from "pino";
 import { Approvals } from "../../src/elevate/approvals.ts";
 import { Fault } from "../../src/fault.ts";
-import type { Keys, LiveAgent, LiveJob, LiveSession, Runtime, Stamp, Topic } from "../../src/session/live.ts";
-import { qidBlock } from "../../src/session/live.ts";
-import type { TextLog } from "../../src/store/text-log.ts";
+import type { Keys, LiveAgent, LiveSession, Runtime, Stamp, Topic } from "../../src/session/live.ts";
+
+import type { FakeJob } from "./fake-job.ts";
+import { FakeLog, nextQid, Stamps, started } from "./fake-parts.ts";
 
 const knownKeys = new Set(["name", "cwd", "model", "temperature", "agent", "share"]);
-const started = Date.UTC(2026, 0, 2);
-let blocks = 0;
-
-class Stamps {
-  readonly #stamps = new Map<string, Stamp>();
-
-  stamp(topic: Topic): Stamp {
-    return this.#stamps.get(topic) ?? { vers: 0, mtime: started };
-  }
-
-  touch(topic: Topic): void {
-    const { vers, mtime } = this.stamp(topic);
-    this.#stamps.set(topic, { vers: vers + 1, mtime: mtime + 60_000 });
-  }
-}
-
-export class FakeLog implements TextLog {
-  #text = Buffer.alloc(0);
-  start = 0;
-
-  get length(): number {
-    return this.start + this.#text.length;
-  }
-
-  add(text: string): void {
-    this.#text = Buffer.concat([this.#text, Buffer.from(text)]);
-  }
-
-  /** Forgets the oldest bytes. */
-  drop(bytes: number): void {
-    this.#text = this.#text.subarray(bytes);
-    this.start += bytes;
-  }
-
-  kept(offset: number): number {
-    return Math.max(offset, this.start);
-  }
-
-  read(offset: number, count: number): Uint8Array {
-    const at = this.kept(offset) - this.start;
-    return this.#text.subarray(at, at + count);
-  }
-}
 
 export class FakeAgent implements LiveAgent {
-  readonly qid = ++blocks * qidBlock;
+  readonly qid = nextQid();
   readonly created = started;
   readonly #stamps = new Stamps();
   readonly #listeners = new Set<() => void>();
@@ -235,74 +193,6 @@ export class FakeAgent implements LiveAgent {
   }
 }
 
-export class FakeJob implements LiveJob {
-  readonly qid = ++blocks * qidBlock;
-  readonly created = started;
-  readonly #stamps = new Stamps();
-  readonly #listeners = new Set<() => void>();
-  out: TextLog = new FakeLog();
-  removed = false;
-  state = "running";
-  changes = 0;
-  readonly told: string[] = [];
-
-  constructor(
-    readonly session: FakeSession,
-    readonly id: string,
-  ) {}
-
-  get ended(): boolean {
-    return this.state !== "running";
-  }
-
-  stamp(topic: Topic): Stamp {
-    return this.#stamps.stamp(topic);
-  }
-
-  become(state: string): void {
-    this.state = state;
-    this.changes++;
-    this.#stamps.touch("state");
-    this.#notify();
-  }
-
-  get watchers(): number {
-    return this.#listeners.size;
-  }
-
-  watch(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
-  cmd(): string {
-    return "shell: sleep 100";
-  }
-
-  exit(): string {
-    return this.ended ? "0" : "";
-  }
-
-  checkCtl(line: string): void {
-    if (line !== "kill") throw new Fault("invalid", `unknown verb ${line}; there are kill signal`);
-  }
-
-  async ctl(line: string): Promise<void> {
-    this.told.push(line);
-  }
-
-  async remove(): Promise<void> {
-    this.removed = true;
-    this.session.jobList = this.session.jobList.filter((job) => job !== this);
-    this.session.touch("jobs");
-    this.#notify();
-  }
-
-  #notify(): void {
-    for (const listener of [...this.#listeners]) listener();
-  }
-}
-
 /** Where the tools of a session run. */
 class FakeReach {
   line = "local";
@@ -326,7 +216,7 @@ class FakeReach {
 }
 
 export class FakeSession implements LiveSession {
-  readonly qid = ++blocks * qidBlock;
+  readonly qid = nextQid();
   readonly created = started;
   readonly #stamps = new Stamps();
   removed = false;

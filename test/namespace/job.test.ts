@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { TextLog } from "../../src/store/text-log.ts";
-import { FakeJob, type FakeLog } from "./fake.ts";
+import { FakeJob } from "./fake-job.ts";
+import type { FakeLog } from "./fake-parts.ts";
 import { refusal, type Served, send, serve, take } from "./serve.ts";
 
 let served: Served;
