@@ -320,12 +320,12 @@ describe("settings", () => {
 
 describe("what a tool makes", () => {
   test("is on the same host and in the same folder", async () => {
-    const session = await create({ cwd: "/work" });
+    const session = await create({ cwd: "/srv" });
     const maker = first(session);
     const child = await world.runtime.createSession(keys({ name: "s__a" }), maker);
-    expect([child.target, child.cwd]).toEqual(["me@h1", "/work"]);
-    const inside = world.runtime.createSession(keys({ cwd: "/work/in" }), maker);
-    await expect(inside).rejects.toThrow(/work where it works itself, in \/work/);
+    expect([child.target, child.cwd]).toEqual(["me@h1", "/srv"]);
+    const inside = world.runtime.createSession(keys({ cwd: "/srv/in" }), maker);
+    await expect(inside).rejects.toThrow(/work where it works itself, in \/srv/);
     await expect(world.runtime.createSession(keys({ remote: "h2" }), maker)).rejects.toThrow(
       /cannot set remote/,
     );

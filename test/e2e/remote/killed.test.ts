@@ -33,7 +33,7 @@ beforeAll(async () => {
   if (!possible) return;
   await build();
   ({ client, host } = await startHost({ link: { delay: 2 } }));
-  await client.ssh(host, "alice", "mkdir work");
+  await client.ssh(host, "alice", "mkdir made");
 });
 afterAll(() => client?.close());
 
@@ -54,7 +54,7 @@ function operation(opId: string, seconds: number) {
 
 /** What has really happened. */
 function ran(opId: string): { began: number; done: number } {
-  const file = host.at(`/home/alice/work/${opId}`);
+  const file = host.at(`/home/alice/made/${opId}`);
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
   const count = (word: string) => text.split("\n").filter((line) => line === word).length;
   return { began: count("began"), done: count("done") };
@@ -86,7 +86,7 @@ describe.skipIf(!possible)("operations", () => {
     const between = (low: number, high: number) => low + (high - low) * random();
     mkdirSync(join(client.folder, "links"), { recursive: true });
     const file = join(client.folder, "links/locator.json");
-    const link = new LinkClient(client, "alice@host1", "/home/alice/work", file);
+    const link = new LinkClient(client, "alice@host1", "/home/alice/made", file);
     const kills: Record<string, () => void | Promise<void>> = {
       client: async () => {
         await link.kill();
