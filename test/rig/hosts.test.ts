@@ -3,6 +3,7 @@ import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { until } from "../until.ts";
 import { type Host, lacksArm64, lacksHosts, lacksMusl, startClient } from "./rig.ts";
+import { everybody, shells } from "./users.ts";
 
 setDefaultTimeout(60_000);
 
@@ -13,25 +14,11 @@ afterAll(() => client?.close());
 const plain = "exec /bin/sh -c 'echo home=$HOME; id -un'";
 
 describe.skipIf(!possible)("people of a host", async () => {
-  const shells = ["bash", "dash", "zsh", "mksh", "fish", "tcsh"];
   const host: Host = possible
     ? await client.startHost({
         name: "people",
         users: {
-          ...Object.fromEntries(
-            shells.flatMap((shell) => [
-              [`quiet-${shell}`, { shell }],
-              [`noisy-${shell}`, { shell, noisy: true }],
-            ]),
-          ),
-          nu: "nu",
-          windows: "cmd",
-          restricted: "rbash",
-          nobodys: "nologin",
-          falsy: "false",
-          nx: { home: "noexec" },
-          ro: { home: "readonly" },
-          tiny: { home: "tiny" },
+          ...everybody,
           forced: "bash",
         },
         sshd: ["Banner /etc/hostname", "Match User forced", "  ForceCommand /bin/echo only this"],

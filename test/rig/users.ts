@@ -16,6 +16,27 @@ export interface HostUser {
   files?: Record<string, string>;
 }
 
+/** What people log in with. */
+export const shells = ["bash", "dash", "zsh", "mksh", "fish", "tcsh"];
+
+/** One of each kind. */
+export const everybody: Record<string, string | HostUser> = {
+  ...Object.fromEntries(
+    shells.flatMap((shell) => [
+      [`quiet-${shell}`, { shell }],
+      [`noisy-${shell}`, { shell, noisy: true }],
+    ]),
+  ),
+  nu: "nu",
+  windows: "cmd",
+  restricted: "rbash",
+  nobodys: "nologin",
+  falsy: "false",
+  nx: { home: "noexec" },
+  ro: { home: "readonly" },
+  tiny: { home: "tiny" },
+};
+
 /** Folder of shells that no package has. */
 const fakes = "/run/shells";
 

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readdirSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { type Client, type Host, lacksArm64, lacksHosts, lacksMusl, startClient } from "../../rig/rig.ts";
+import { everybody, shells } from "../../rig/users.ts";
 import { until } from "../../until.ts";
 import { Driver } from "./driver.ts";
 import { forArm64, nextVersion } from "./programs.ts";
@@ -9,7 +10,6 @@ import { forArm64, nextVersion } from "./programs.ts";
 setDefaultTimeout(120_000);
 
 const possible = !lacksHosts();
-const shells = ["bash", "dash", "zsh", "mksh", "fish", "tcsh"];
 let client: Client;
 let driver: Driver;
 let people: Host;
@@ -24,20 +24,7 @@ beforeAll(async () => {
   people = await client.startHost({
     name: "people",
     users: {
-      ...Object.fromEntries(
-        shells.flatMap((shell) => [
-          [`quiet-${shell}`, { shell }],
-          [`noisy-${shell}`, { shell, noisy: true }],
-        ]),
-      ),
-      nu: "nu",
-      windows: "cmd",
-      restricted: "rbash",
-      nobodys: "nologin",
-      falsy: "false",
-      nx: { home: "noexec" },
-      ro: { home: "readonly" },
-      tiny: { home: "tiny" },
+      ...everybody,
       twice: "bash",
     },
   });
